@@ -10,12 +10,11 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Judge says what a run at a rate says of that rate, and why where it did not pass. broken
-// says that messages were lost, or worse than the driver declares became of them. A run that
-// lost an agent says nothing about the system, since its death has consequences too. Else the
-// system's own failure counts first. A run that the generator or its host spoilt says
-// nothing about the system, whatever its objectives say, and so does one that missed
-// something while other programs used the host.
+// Judge decides what a run says about its rate, and why if it did not pass. broken reports lost messages,
+// or outcomes that the driver rules out. A run that lost an agent says nothing about the system, since its
+// death has consequences. Otherwise the system's own failure takes precedence. A run spoilt by the
+// generator or its host says nothing about the system, whatever its objectives say, and neither does one
+// that missed an objective while other programs used the host.
 func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 	find := func(name string) *result.Check {
 		i := slices.IndexFunc(r.Verdict.Checks, func(c result.Check) bool { return c.Name == name })
@@ -69,8 +68,8 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 	return Passed, ""
 }
 
-// missed says what a run says of its rate that missed something: nothing where other
-// programs took the host's cores from the system.
+// missed judges a run that missed an objective: it is inconclusive if other programs took cores from the
+// system.
 func missed(r *result.Result, why string) (Judgement, string) {
 	if others := judge.Others(r); others > judge.OthersMost {
 		return Limited, fmt.Sprintf("%s; other programs used %.0f %% of the host's cores", why, 100*others)
@@ -78,8 +77,7 @@ func missed(r *result.Result, why string) (Judgement, string) {
 	return Failed, why
 }
 
-// keptOnTime reports whether an objective that failed would not have failed without the
-// generator's lateness.
+// keptOnTime reports whether a failed objective would have been kept without the generator's lateness.
 func keptOnTime(r *result.Result, expr string) bool {
 	o, err := judge.ParseObjective(expr)
 	if err != nil {

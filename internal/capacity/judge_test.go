@@ -93,8 +93,8 @@ func TestJudgementOfProbeRun(t *testing.T) {
 	}
 }
 
-// TestOtherProcessesCPUIsNotTheSystems: where other programs used the host's cores, what a run
-// missed says nothing of its rate. What it kept, it kept.
+// If other programs used the host's cores, a missed objective says nothing about the rate. A kept one
+// counts.
 func TestOtherProcessesCPUIsNotTheSystems(t *testing.T) {
 	run := func(busy, weir, server float64, checks ...result.Check) *result.Result {
 		r := &result.Result{Verdict: result.Verdict{Status: result.Suspect, Checks: checks, SLO: []result.SLO{{Expr: "e2e.p99 <= 1ms", Status: result.Fail}}}}
@@ -131,7 +131,7 @@ func TestOtherProcessesCPUIsNotTheSystems(t *testing.T) {
 	}
 }
 
-// TestReportResumesWhereItStopped: a search that goes on from what is stored asks for the same.
+// A resumed search asks for the same next probe.
 func TestReportResumesWhereItStopped(t *testing.T) {
 	r := Report{Plan: Planned{FromPerS: 1000, Precision: 0.1, Retests: 3, Probes: 40, Seed: 1}}
 	s := New(r.Plan.Plan())
@@ -157,7 +157,6 @@ func TestReportResumesWhereItStopped(t *testing.T) {
 	}
 }
 
-// TestProbeReportsObjectiveFigures: its percentiles are of what the objectives are about.
 func TestProbeReportsObjectiveFigures(t *testing.T) {
 	t.Parallel()
 	dist := func(ns int64) *result.Dist {

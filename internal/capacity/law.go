@@ -8,39 +8,39 @@ import (
 	"slices"
 )
 
-// A Point is what a search came to with n of what was varied: producers, consumers,
-// partitions, destinations or nodes. Rates are in messages per second.
+// A Point is the result of a search at n producers, consumers, partitions, destinations or nodes. Rates are
+// in messages per second.
 type Point struct {
 	N    int     // 1 or more
 	Pass float64 // above 0
 	Fail End     // above Pass
 }
 
-// known reports whether the system itself ended the search. Otherwise the capacity is
-// censored: Pass or more.
+// known reports whether the system itself limited the search. Otherwise the capacity is censored: at least
+// Pass.
 func (p Point) known() bool { return p.Fail.System() > p.Pass }
 
-// A Span is an estimate with the interval that holds it with 95 %.
+// A Span is an estimate with its 95 % interval.
 type Span struct {
 	Lo float64 `json:"lo"`
 	At float64 `json:"at"`
 	Hi float64 `json:"hi"`
 }
 
-// A Law is the Universal Scalability Law fitted to points: the capacity with n is
-// Lambda*n / (1 + Sigma*(n-1) + Kappa*n*(n-1)). Lambda is in messages per second.
+// A Law is the Universal Scalability Law fitted to points: the capacity with n is Lambda*n / (1 +
+// Sigma*(n-1) + Kappa*n*(n-1)). Lambda is in messages per second.
 //
 // Source: N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 4.
 type Law struct {
-	Lambda Span `json:"lambda_per_s"`  // the capacity of one, if nothing was shared
-	Sigma  Span `json:"sigma"`         // contention: the part that waits for what is shared
-	Kappa  Span `json:"kappa"`         // coherence: what each pair has to agree on
-	Most   int  `json:"most_measured"` // the highest number with a capacity, not only a lower bound of it
+	Lambda Span `json:"lambda_per_s"`  // capacity of one, without sharing
+	Sigma  Span `json:"sigma"`         // contention: the fraction that waits for shared resources
+	Kappa  Span `json:"kappa"`         // coherence: the cost of agreement per pair
+	Most   int  `json:"most_measured"` // highest number with a known capacity, not a lower bound
 
-	draws []coefficients // of the interval, at most mostDraws
+	draws []coefficients // for the intervals, at most mostDraws
 }
 
-// coefficients are those of one fit.
+// coefficients are the result of one fit.
 type coefficients struct{ lambda, sigma, kappa float64 }
 
 // at is the capacity with n.
@@ -49,26 +49,26 @@ func (c coefficients) at(n float64) float64 {
 }
 
 const (
-	fewestPoints = 4 // for three coefficients and something left to tell how well they fit
+	fewestPoints = 4 // three coefficients, and one degree of freedom for the fit
 	mostDraws    = 2000
-	beyond       = 2 // how many times further than was measured a law is believed
+	beyond       = 2 // how far beyond the measured range a law is used
 )
 
-// Errors of a law. They are wrapped with the figures.
+// Errors of a law, wrapped with the figures.
 var (
 	ErrFewPoints = errors.New("too few numbers with a known capacity for the Universal Scalability Law")
 	ErrTooFar    = errors.New("further than twice what was measured")
 	ErrNever     = errors.New("above what any number reaches")
 )
 
-// Fit fits the law to points, each of a number of its own. At least four must have an
-// upper end that the system set. Of the others only Pass is known, as a lower bound: such
-// a point counts only where the law would be below it.
+// Fit fits the law to points of distinct numbers. At least four must have an upper end set by the system.
+// For the others only Pass is known, as a lower bound: such a point counts only where the law would be
+// below it.
 //
-// n over the capacity is linear in n-1 and n(n-1), so that least squares of relative
-// residuals need no start value; negative coefficients have no meaning and are 0. The
-// interval is of 2,000 fits by a fixed seed. Each takes a capacity within what its search
-// left open, and adds the scatter that the law itself leaves between points.
+// n over the capacity is linear in n-1 and n(n-1), so least squares of relative residuals needs no start
+// value; negative coefficients are meaningless and set to 0. The interval comes from 2,000 fits with a
+// fixed seed. Each draws capacities within what the searches left open, and adds the residual scatter of
+// the fit.
 func Fit(points []Point) (*Law, error) {
 	law := &Law{}
 	var known, bounds []Point
@@ -124,9 +124,9 @@ func (l *Law) At(n int) Span {
 	return l.span(of(coefficients{l.Lambda.At, l.Sigma.At, l.Kappa.At}), of)
 }
 
-// Needs is the least number with which the capacity is perSecond at the lower end, the
-// middle and the upper end of the interval. It is ErrNever where no number is enough, and
-// ErrTooFar where the interval ends further than twice what was measured.
+// Needs returns the least numbers for which the capacity reaches perSecond, at the lower end, the estimate
+// and the upper end of the interval. The error is ErrNever if no number suffices, and ErrTooFar if the
+// interval extends beyond twice the measured range.
 func (l *Law) Needs(perSecond float64) (least, middle, most int, err error) {
 	enough := func(of func(Span) float64) (int, bool) {
 		for n := 1; n <= beyond*l.Most; n++ {
@@ -149,7 +149,7 @@ func (l *Law) Needs(perSecond float64) (least, middle, most int, err error) {
 	return 0, 0, 0, fmt.Errorf("%w: %d", ErrTooFar, beyond*l.Most)
 }
 
-// peak is the number with the highest capacity, infinite where it always grows.
+// peak is the number with the highest capacity, infinite if it always grows.
 func (l *Law) peak() float64 {
 	if l.Kappa.At == 0 {
 		return math.Inf(1)
@@ -157,8 +157,8 @@ func (l *Law) peak() float64 {
 	return math.Sqrt(math.Max(0, 1-l.Sigma.At) / l.Kappa.At)
 }
 
-// censored fits points with these capacities, and takes in each lower bound that the law
-// would otherwise be below.
+// censored fits points with these capacities, and adds each lower bound that the law would otherwise fall
+// below.
 func censored(known []Point, capacities []float64, bounds []Point) coefficients {
 	points, capacities, bounds := slices.Clone(known), slices.Clone(capacities), slices.Clone(bounds)
 	for {
@@ -172,9 +172,8 @@ func censored(known []Point, capacities []float64, bounds []Point) coefficients 
 	}
 }
 
-// fit is least squares of the relative residuals of n over capacity, which is
-// (1 + sigma*(n-1) + kappa*n*(n-1))/lambda. Of all sets of coefficients with none below 0
-// it takes the best: there are four to try.
+// fit minimizes the squared relative residuals of n over capacity, which is (1 + sigma*(n-1) +
+// kappa*n*(n-1))/lambda, over non-negative coefficients: it takes the best of four cases.
 func fit(points []Point, capacities []float64) coefficients {
 	best, least := coefficients{}, math.Inf(1)
 	for _, with := range [][]bool{{true, true, true}, {true, true, false}, {true, false, true}, {true, false, false}} {
@@ -207,8 +206,8 @@ func fit(points []Point, capacities []float64) coefficients {
 	return best
 }
 
-// solve solves the normal equations of the unknowns with; the others are 0. It is false
-// where they have no one solution.
+// solve solves the normal equations for the unknowns in with; the others are 0. ok is false if there is no
+// unique solution.
 func solve(m [3][4]float64, with []bool) (v [3]float64, ok bool) {
 	var rows []int
 	for i, w := range with {

@@ -46,8 +46,8 @@ func TestFitRecoversItsOwnLaw(t *testing.T) {
 	}
 }
 
-// TestLawIntervalCoversTruth: with searches that leave a tenth open, the interval
-// of the capacity with 32 contains the truth in at least 9 of 10 cases.
+// With searches that leave a tenth open, the interval of the capacity with 32 contains the truth in at
+// least 9 of 10 cases.
 func TestLawIntervalCoversTruth(t *testing.T) {
 	const cases = 100
 	held := 0
@@ -90,8 +90,8 @@ func TestATargetIsNotExtrapolatedTooFar(t *testing.T) {
 	}
 }
 
-// TestGeneratorLimitDoesNotBoundCapacity: where a search ended at the generator's limit or
-// at the highest rate asked for, the capacity may be anything from there on.
+// If a search ended at the generator's limit or at the highest requested rate, the capacity may be anything
+// from there on.
 func TestGeneratorLimitDoesNotBoundCapacity(t *testing.T) {
 	linear := func(ends ...End) []Point {
 		points := []Point{{1, 1000, End{1100, Failed}}, {2, 2000, End{2200, Failed}}, {4, 4000, End{4400, Failed}}, {8, 8000, End{8800, Failed}}}
@@ -112,7 +112,7 @@ func TestGeneratorLimitDoesNotBoundCapacity(t *testing.T) {
 			t.Errorf("%s: 12,000/s takes %d, %v", name, middle, err)
 		}
 	}
-	// A lower bound that the law of the others is below does count.
+	// A lower bound above the law of the other points does count.
 	saturated := []Point{{1, 1000, End{1001, Failed}}, {2, 1500, End{1501, Failed}}, {3, 1750, End{1751, Failed}}, {4, 1900, End{1901, Failed}}}
 	before, err := Fit(saturated)
 	if err != nil {

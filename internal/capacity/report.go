@@ -13,15 +13,14 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Schema names the format of a Report, and File the file that holds it, of at most so many
-// bytes.
+// Schema names the format of a Report, File its file, and MostBytes the file's maximum size.
 const (
 	Schema    = "weir.capacity/v1"
 	File      = "capacity.json"
 	MostBytes = 16 << 20
 )
 
-// Parse reads a Report from what its file holds.
+// Parse parses the content of a report's file.
 func Parse(b []byte) (*Report, error) {
 	r := new(Report)
 	if err := userfile.JSON(b, Schema, r); err != nil {
@@ -33,58 +32,58 @@ func Parse(b []byte) (*Report, error) {
 	return r, nil
 }
 
-// A Report is what capacity.json holds: what was asked, each probe so far, and what they
-// come to. Rates are in messages per second, of all producers together.
+// A Report is the content of capacity.json: the plan, each probe so far, and the results. Rates are in
+// messages per second over all producers.
 type Report struct {
 	Schema  string   `json:"schema"`
-	Promise []string `json:"promise"` // the objectives that a rate must keep
+	Promise []string `json:"promise"` // objectives that a rate must keep
 	Plan    Planned  `json:"plan"`
 	Probes  []Probed `json:"probes"`
 	Answer  Answered `json:"answer"`
-	Curve   []Probed `json:"curve,omitempty"` // at even parts of the highest rate that passed
+	Curve   []Probed `json:"curve,omitempty"` // at even fractions of the highest rate that passed
 
-	// With Plan.Over: what each search came to, in the order of the numbers. Answer is then
-	// that of the number with the highest rate that passed.
+	// With Plan.Over: the result of each search, in the order of the numbers. Answer is then that of the
+	// number with the highest rate that passed.
 	Over []Ended `json:"over,omitempty"`
-	// The Universal Scalability Law of Over; nil: the system set the upper end of fewer than
-	// four searches.
+	// The Universal Scalability Law fitted to Over; nil: the system set the upper end of fewer than four
+	// searches.
 	Law *Law `json:"law,omitempty"`
-	// With Plan.TargetPerS: how many it takes.
+	// With Plan.TargetPerS: how many are needed.
 	Target *Needed `json:"target,omitempty"`
 }
 
-// Ended is what the search with one of the numbers came to.
+// Ended is the result of the search at one number.
 type Ended struct {
 	N int `json:"n"`
 	Answered
 }
 
-// Needed is how many it takes to reach a rate: of what was varied, or of systems such as
-// the one that was measured, which share nothing.
+// Needed is how many are needed to reach a rate: of what was varied, or of independent systems like the
+// measured one.
 type Needed struct {
 	PerS   float64 `json:"per_s"`
 	Of     string  `json:"of"`               // producers, consumers, partitions, destinations, nodes or systems
-	Least  int     `json:"least,omitempty"`  // at the upper end of the interval; 0: the system set no upper end
-	Middle int     `json:"middle,omitempty"` // at the estimate; 0: not one of a law
+	Least  int     `json:"least,omitempty"`  // at the upper end of the interval; 0: the system set none
+	Middle int     `json:"middle,omitempty"` // at the estimate; 0: no law
 	Most   int     `json:"most,omitempty"`   // at the lower end
-	Why    string  `json:"why,omitempty"`    // it is not told
+	Why    string  `json:"why,omitempty"`    // why the numbers are missing
 }
 
-// MostProbes is how many probes a search may have.
+// MostProbes is the maximum number of probes of a search.
 const MostProbes = 200
 
-// Planned is a Plan as it is stored.
+// Planned is a Plan as stored.
 type Planned struct {
 	FromPerS   float64 `json:"from_per_s"`
-	MostPerS   float64 `json:"most_per_s,omitempty"` // 0: no limit
+	MostPerS   float64 `json:"most_per_s,omitempty"` // 0: unlimited
 	Precision  float64 `json:"precision"`            // of the interval, relative to its lower end
 	Retests    int     `json:"retests"`
 	Probes     int     `json:"probes"`
-	Curve      int     `json:"curve,omitempty"` // how many points of it were asked for
+	Curve      int     `json:"curve,omitempty"` // requested number of points
 	Seed       uint64  `json:"seed"`
-	LongestS   float64 `json:"longest_s,omitempty"`    // that a probe goes on until its objectives are decided; 0: it is as long as the scenario says
-	Over       *Varied `json:"over,omitempty"`         // nil: there is one search
-	TargetPerS float64 `json:"target_per_s,omitempty"` // 0: not asked for
+	LongestS   float64 `json:"longest_s,omitempty"`    // limit on extending a probe until its objectives are decided; 0: not extended
+	Over       *Varied `json:"over,omitempty"`         // nil: a single search
+	TargetPerS float64 `json:"target_per_s,omitempty"` // 0: not requested
 }
 
 // Varied is what takes one number in each search.
@@ -93,27 +92,27 @@ type Varied struct {
 	Numbers []int  `json:"numbers"` // in the order of the searches
 }
 
-// Plan returns it as a search takes it.
+// Plan converts it for a search.
 func (p Planned) Plan() Plan {
 	return Plan{From: p.FromPerS, Most: p.MostPerS, Precision: p.Precision, Retests: p.Retests, Probes: p.Probes, Seed: p.Seed}
 }
 
-// A Probed is one run, and what it says of its rate.
+// A Probed is one run, and what it says about its rate.
 type Probed struct {
-	N         int           `json:"n,omitempty"` // of what is varied; absent: nothing is
+	N         int           `json:"n,omitempty"` // number of what is varied; absent: nothing is
 	RatePerS  float64       `json:"rate_per_s"`
 	Purpose   Purpose       `json:"purpose"`
 	Judgement string        `json:"judgement"`     // passed, failed, generator-limited, undecided
-	Why       string        `json:"why,omitempty"` // it did not pass
+	Why       string        `json:"why,omitempty"` // why it did not pass
 	Verdict   result.Status `json:"verdict"`       // of the run
-	Dir       string        `json:"dir"`           // of the run's result, below the folder of capacity.json
+	Dir       string        `json:"dir"`           // result folder, within the folder of capacity.json
 
-	// Response times from the due instant: of the first of e2e, rtt and send that an
-	// objective is about, else of the first that there is.
+	// Response times: of the first of e2e, rtt and send that an objective is about, else of the first one
+	// present.
 	Of      string   `json:"of,omitempty"`
-	Figures []Figure `json:"figures,omitempty"` // the 50th, the 99th, and what objectives are about, ascending; without what has too few samples
+	Figures []Figure `json:"figures,omitempty"` // the 50th, the 99th, and those of objectives, ascending; without those with too few samples
 
-	// As in Figures, in ns; absent where that is only a lower bound. Older files have these alone.
+	// As in Figures, in ns; absent if a lower bound. Older files have only these.
 	P50NS *int64 `json:"p50_ns,omitempty"`
 	P99NS *int64 `json:"p99_ns,omitempty"`
 }
@@ -122,9 +121,9 @@ type Probed struct {
 type Figure struct {
 	P       float64 `json:"p"` // in percent
 	NS      int64   `json:"ns"`
-	LoNS    *int64  `json:"lo_ns,omitempty"`    // of its 95 % interval; nil: not known
-	HiNS    *int64  `json:"hi_ns,omitempty"`    // nil: not known, or nothing bounds it
-	AtLeast bool    `json:"at_least,omitempty"` // the true value is not below NS: messages that never completed reach into it
+	LoNS    *int64  `json:"lo_ns,omitempty"`    // 95 % interval; nil: unknown
+	HiNS    *int64  `json:"hi_ns,omitempty"`    // nil: unknown, or unbounded
+	AtLeast bool    `json:"at_least,omitempty"` // NS is a lower bound: messages that never completed reach into it
 }
 
 // Value returns the percentile in ns.
@@ -147,17 +146,17 @@ func (p *Probed) Figure(percent float64) *Figure {
 	return nil
 }
 
-// Answered is an Answer as it is stored.
+// Answered is an Answer as stored.
 type Answered struct {
-	PassPerS float64 `json:"pass_per_s"`           // highest rate that passed, below every one that did not; 0: none
-	FailPerS float64 `json:"fail_per_s,omitempty"` // lowest rate that did not pass; absent: none was found
-	FailBy   string  `json:"fail_by,omitempty"`    // what its probes said: failed, generator-limited, undecided; absent in older files
+	PassPerS float64 `json:"pass_per_s"`           // highest rate that passed, below all that did not; 0: none
+	FailPerS float64 `json:"fail_per_s,omitempty"` // lowest rate that did not pass; absent: none
+	FailBy   string  `json:"fail_by,omitempty"`    // result of its probes: failed, generator-limited, undecided; absent in older files
 	Stop     Stop    `json:"stop"`                 // why the search ended
 
-	UndecidedPerS float64 `json:"undecided_per_s,omitempty"` // lowest rate between the two that the probes could not decide; absent: none
+	UndecidedPerS float64 `json:"undecided_per_s,omitempty"` // lowest undecided rate between the two; absent: none
 }
 
-// answered is an answer as it is stored.
+// answered converts an answer for storage.
 func answered(a Answer) Answered {
 	s := Answered{PassPerS: a.Pass, FailPerS: a.Fail.Rate, Stop: a.Stop, UndecidedPerS: a.Undecided}
 	if a.Fail.Rate > 0 {
@@ -166,8 +165,8 @@ func answered(a Answer) Answered {
 	return s
 }
 
-// Fail is the upper end. Where an older file does not say what set it, the reason why the
-// search ended does, or it was not the system.
+// Fail is the upper end. For an older file the reason for the stop says what set it, or else it was not the
+// system.
 func (a *Answered) Fail() End {
 	by := judgement(a.FailBy)
 	if a.FailBy == "" {
@@ -185,7 +184,7 @@ func (a *Answered) Fail() End {
 	return End{a.FailPerS, by}
 }
 
-// judgement is what a word means; one that is not known says nothing about the system.
+// judgement parses a judgement; an unknown one says nothing about the system.
 func judgement(word string) Judgement {
 	for _, j := range []Judgement{Passed, Failed, Undecided} {
 		if word == j.String() {
@@ -195,7 +194,7 @@ func judgement(word string) Judgement {
 	return Limited
 }
 
-// Measured fills in what a run's result says. broken is as Judge takes it.
+// Measured fills in the run's result. broken is as for Judge.
 func (p *Probed) Measured(r *result.Result, broken bool) {
 	j, why := Judge(r, broken)
 	if p.Judgement = j.String(); j != Passed {
@@ -243,7 +242,7 @@ func (p *Probed) figures(of string, d *result.Dist, slo []result.SLO) {
 	}
 }
 
-// Numbers are those of what is varied, or 0 alone.
+// Numbers returns the numbers of what is varied, or 0 alone.
 func (r *Report) Numbers() []int {
 	if r.Plan.Over == nil {
 		return []int{0}
@@ -251,8 +250,8 @@ func (r *Report) Numbers() []int {
 	return r.Plan.Over.Numbers
 }
 
-// Again returns the search with one of Numbers as far as the report's probes go. After
-// the first, a search begins at the rate that the one before found.
+// Again returns the search at one of Numbers with the report's probes so far. Searches after the first
+// begin at the rate that the previous one found.
 func (r *Report) Again(n int) *Search {
 	plan := r.Plan.Plan()
 	for _, earlier := range r.Numbers() {
@@ -277,9 +276,8 @@ func (r *Report) search(n int, plan Plan) *Search {
 	return s
 }
 
-// Next returns the run that follows those of the report, with the name of its folder, or
-// false where the searches are over and the curve is drawn. Sum must have been called since
-// the last probe.
+// Next returns the next run, with the name of its folder, or false if the searches are over and the curve
+// is complete. Sum must have been called since the last probe.
 func (r *Report) Next() (p Probed, more bool) {
 	for _, n := range r.Numbers() {
 		if rate, why, more := r.Again(n).Next(); more {
@@ -297,7 +295,7 @@ func (r *Report) Next() (p Probed, more bool) {
 	return Probed{RatePerS: Part(r.Answer.PassPerS, i, r.Plan.Curve), Purpose: Curving, Dir: fmt.Sprintf("curve-%02d", i)}, true
 }
 
-// Add takes a run that Next gave, once it is judged.
+// Add adds a judged run from Next.
 func (r *Report) Add(p Probed) {
 	if p.Purpose == Curving {
 		r.Curve = append(r.Curve, p)
@@ -306,7 +304,7 @@ func (r *Report) Add(p Probed) {
 	r.Probes = append(r.Probes, p)
 }
 
-// Sum fills in what the probes so far come to: Answer, Over, Law and Target.
+// Sum computes the results of the probes so far: Answer, Over, Law and Target.
 func (r *Report) Sum() {
 	r.Over, r.Law, r.Target = nil, nil, nil
 	var points []Point
@@ -338,7 +336,7 @@ func (r *Report) Sum() {
 	}
 }
 
-// needed is how many it takes. unfitted says why there is no law.
+// needed computes how many are needed. unfitted says why there is no law.
 func (r *Report) needed(unfitted error) *Needed {
 	t := &Needed{PerS: r.Plan.TargetPerS, Of: "systems"}
 	switch {

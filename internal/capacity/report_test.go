@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestTargetUsesOnlySystemLimits: an upper end that the generator set bounds nothing.
+// An upper end set by the generator bounds nothing.
 func TestTargetUsesOnlySystemLimits(t *testing.T) {
 	for by, want := range map[Judgement]Needed{
 		Failed:    {PerS: 1900, Of: "systems", Least: 1, Most: 2},
@@ -35,7 +35,7 @@ func TestOldFileEndFollowsStopReason(t *testing.T) {
 	}
 }
 
-// TestProbeKeepsObjectivePercentiles, and says which are lower bounds.
+// Lower bounds are marked.
 func TestProbeKeepsObjectivePercentiles(t *testing.T) {
 	r := &result.Result{}
 	r.Verdict.SLO = []result.SLO{{Expr: "e2e.p90 <= 5ms"}, {Expr: "send.p95 <= 5ms"}}

@@ -1,6 +1,6 @@
-// Package capacity finds the highest rate that keeps a promise. It says which rates to
-// probe, and what the probes come to: an interval between a rate that kept the promise
-// and one that did not. It runs nothing itself.
+// Package capacity searches for the highest rate that meets the objectives. It chooses the rates to probe,
+// and summarizes the probes: an interval between a rate that met them and one that did not. It runs nothing
+// itself.
 package capacity
 
 import (
@@ -9,18 +9,18 @@ import (
 	"slices"
 )
 
-// A Judgement is what one probe says of its rate.
+// A Judgement is what one probe says about its rate.
 type Judgement uint8
 
 // The judgements.
 const (
-	Passed    Judgement = iota + 1 // the promise was kept
-	Failed                         // the system did not keep it
-	Limited                        // the generator or its host did not offer the rate: it says nothing about the system
-	Undecided                      // the probe was too short to say
+	Passed    Judgement = iota + 1 // the objectives were met
+	Failed                         // the system missed them
+	Limited                        // the generator or its host missed the rate: says nothing about the system
+	Undecided                      // the probe was too short
 )
 
-// String returns the word that screens and files use.
+// String returns the word used on screens and in files.
 func (j Judgement) String() string {
 	switch j {
 	case Passed:
@@ -41,32 +41,31 @@ type Purpose string
 // The purposes.
 const (
 	Doubling   Purpose = "doubling"
-	Halving    Purpose = "halving" // while no rate has passed
+	Halving    Purpose = "halving" // no rate has passed yet
 	Bisection  Purpose = "bisection"
 	Retest     Purpose = "retest"
 	Confirming Purpose = "confirmation"
-	Curving    Purpose = "curve" // a point of the latency against the load: it is not a probe of the search
+	Curving    Purpose = "curve" // a point of latency against load: not a probe of the search
 )
 
-// A Plan says how to search. Rates are in messages per second, all of them together.
+// A Plan controls a search. Rates are in messages per second in total.
 type Plan struct {
 	From      float64 // the first rate, above 0
-	Most      float64 // no rate above it is probed; 0: no limit
-	Precision float64 // the search ends where the interval is at most this share of its lower end, above 0
-	Retests   int     // how often each end is probed again, 0 or more
-	Probes    int     // at most so many probes, 1 or more
+	Most      float64 // limit; 0: none
+	Precision float64 // target width of the interval relative to its lower end, above 0
+	Retests   int     // repeated probes of each end, 0 or more
+	Probes    int     // limit, 1 or more
 	Seed      uint64  // of the order of the retests
 }
 
-// A Probe is one rate that was probed.
+// A Probe is one probed rate.
 type Probe struct {
 	Rate      float64
 	Purpose   Purpose
 	Judgement Judgement
 }
 
-// A Search keeps the probes of one search. One goroutine uses it. It is as long as
-// Plan.Probes.
+// A Search holds the probes of one search, at most Plan.Probes. It is not safe for concurrent use.
 type Search struct {
 	plan   Plan
 	probes []Probe
@@ -77,31 +76,31 @@ func New(p Plan) *Search {
 	return &Search{plan: p}
 }
 
-// A Stop says why a search is over.
+// A Stop is why a search is over.
 type Stop string
 
 // The reasons.
 const (
-	Found      Stop = "found"      // the interval is narrow enough, its ends are tested again, and the last probe of its lower end passed
-	AtMost     Stop = "most"       // the highest rate allowed passed
+	Found      Stop = "found"      // narrow enough, both ends retested, and the last probe of the lower end passed
+	AtMost     Stop = "most"       // the highest allowed rate passed
 	NonePassed Stop = "none"       // no rate passed, down to a thousandth of the first
-	OutOfTries Stop = "probes"     // no further probe is allowed
-	Generator  Stop = "generator"  // a higher rate, or where none passed most probes, is more than the generator offers
-	TooShort   Stop = "too short"  // a higher rate, or where none passed every rate, needs longer probes to decide
+	OutOfTries Stop = "probes"     // the limit on probes is reached
+	Generator  Stop = "generator"  // the generator cannot offer a higher rate, or if none passed, most rates
+	TooShort   Stop = "too short"  // longer probes are needed to decide a higher rate, or if none passed, every rate
 	Between    Stop = "undecided"  // as Found, but rates between the ends need longer probes to decide
-	Doubtful   Stop = "doubtful"   // as Found, but no probe confirmed the lower end: the last ones there did not pass
+	Doubtful   Stop = "doubtful"   // as Found, but the last probes of the lower end did not pass
 	Unstarted  Stop = "unstarted"  // nothing was probed yet
-	Unfinished Stop = "unfinished" // it was stopped before its end
+	Unfinished Stop = "unfinished" // interrupted
 )
 
-// An End is the upper end of what a search found: a rate that did not pass, and what was
-// in the way. Only where that was the system does the rate say something about the system.
+// An End is the upper end of a search's interval: a rate that did not pass, and why. It describes the
+// system only if the system was the reason.
 type End struct {
-	Rate float64   // 0: no rate failed to pass
-	By   Judgement // Failed, Limited or Undecided; 0 where there is no rate
+	Rate float64   // 0: every rate passed
+	By   Judgement // Failed, Limited or Undecided; 0 without a rate
 }
 
-// System returns the rate where the system set it, else 0.
+// System returns the rate if the system set it, else 0.
 func (e End) System() float64 {
 	if e.By != Failed {
 		return 0
@@ -109,20 +108,20 @@ func (e End) System() float64 {
 	return e.Rate
 }
 
-// An Answer is what a search came to.
+// An Answer is the result of a search.
 type Answer struct {
-	Pass float64 // highest rate that passed, with none below it that failed; 0: none
+	Pass float64 // highest rate that passed, above none that failed; 0: none
 	Fail End     // lowest rate that did not pass, and with Between that failed
 	Stop Stop
 
-	Undecided float64 // with Between: lowest rate that could not be decided; 0: none
+	Undecided float64 // with Between: lowest undecided rate; 0: none
 }
 
-// vote is how often the probes of one rate said what, by judgement.
+// vote counts the probes of one rate by judgement.
 type vote [Undecided + 1]int
 
-// says is the judgement of most probes of a rate; a tie is against it. Those that the
-// generator spoilt count only where there are no others.
+// says is the majority judgement on a rate; a tie does not pass. Probes spoilt by the generator count only
+// if there are no others.
 func (v vote) says() Judgement {
 	switch {
 	case v[Passed] > v[Failed]+v[Undecided]:
@@ -137,7 +136,7 @@ func (v vote) says() Judgement {
 
 func (v vote) all() int { return v[Passed] + v[Failed] + v[Limited] + v[Undecided] }
 
-// votes sums the probes up, by rate.
+// votes counts the probes by rate.
 func (s *Search) votes() map[float64]vote {
 	votes := map[float64]vote{}
 	for _, p := range s.probes {
@@ -148,9 +147,9 @@ func (s *Search) votes() map[float64]vote {
 	return votes
 }
 
-// ends are the highest rate that passed with none that failed, or was more than the
-// generator offers, below it, and the lowest one above that which did not pass; 0 where
-// there is none. A rate that could not be decided counts for nothing below one that passed.
+// ends returns the highest rate that passed, without a lower one that failed or was beyond the generator,
+// and the lowest rate above it that did not pass; 0 if none. Undecided rates below a passed one are
+// ignored.
 func (s *Search) ends() (pass, ceiling float64, votes map[float64]vote) {
 	votes = s.votes()
 	least := func(counts func(rate float64, says Judgement) bool) (least float64) {
@@ -170,20 +169,20 @@ func (s *Search) ends() (pass, ceiling float64, votes map[float64]vote) {
 	return pass, least(func(rate float64, says Judgement) bool { return says != Passed && rate > pass }), votes
 }
 
-// Next returns the rate to probe next and why, or false where the search is over.
+// Next returns the rate to probe next and why, or false if the search is over.
 func (s *Search) Next() (rate float64, why Purpose, more bool) {
 	rate, why, stop := s.next()
 	return rate, why, stop == ""
 }
 
-// growth is how a search goes up and down until it has both ends.
+// growth is the factor by which a search moves until it has both ends.
 const growth = 2
 
-// lowest is the share of the first rate below which no rate is probed.
+// lowest is the smallest probed fraction of the first rate.
 const lowest = 1.0 / 1000
 
-// furthest is how many times a rate that could not be decided is left behind, up or down,
-// in search of one that can.
+// furthest is how far, as a factor, a search moves away from an undecided rate to find one that can be
+// decided.
 const furthest = 8
 
 func (s *Search) next() (rate float64, why Purpose, stop Stop) {
@@ -196,7 +195,7 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 	pass, ceiling, votes := s.ends()
 	over := map[Judgement]Stop{Failed: Found, Limited: Generator, Undecided: TooShort}[votes[ceiling].says()]
 	switch {
-	case ceiling > 0 && over == Generator && votes[ceiling].all() == 1: // the host may have been busy for a moment
+	case ceiling > 0 && over == Generator && votes[ceiling].all() == 1: // the host may have been busy briefly
 		return ceiling, Retest, ""
 	case pass == 0:
 		return s.below(ceiling, over)
@@ -208,7 +207,7 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 	fail, open := ceiling, 0.0
 	if over == TooShort {
 		if open, fail = undecided(ceiling, votes); fail == 0 {
-			// Further up it may be clear that the promise is kept, or that it is not.
+			// A higher rate may clearly keep or miss the objectives.
 			if rate := round(s.bounded(open * growth)); rate > open && rate <= ceiling*furthest && votes[open].says() != Limited {
 				return rate, Doubling, ""
 			}
@@ -234,7 +233,7 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 		}
 	}
 	if len(again) > 0 {
-		// By the number of probes, so that a search that is taken up goes on as it would have.
+		// Seeded by the number of probes, so that a resumed search continues as it would have.
 		random := rand.New(rand.NewPCG(s.plan.Seed, uint64(len(s.probes)))) //nolint:gosec // G404: an order, not a secret
 		return again[random.IntN(len(again))], Retest, ""
 	}
@@ -251,8 +250,8 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 	return 0, "", over
 }
 
-// confirmed reports whether the last probe confirmed a rate, and how many of the last
-// probes tried to, one after the other.
+// confirmed reports whether the last probe confirmed a rate, and how many consecutive last probes were of
+// it.
 func (s *Search) confirmed(rate float64) (confirmed bool, tries int) {
 	for _, p := range slices.Backward(s.probes) {
 		if p.Purpose != Confirming || p.Rate != rate {
@@ -264,10 +263,10 @@ func (s *Search) confirmed(rate float64) (confirmed bool, tries int) {
 	return confirmed, tries
 }
 
-// below is what comes next where no rate passed, of those down to ceiling.
+// below chooses the next rate if none passed down to ceiling.
 func (s *Search) below(ceiling float64, over Stop) (rate float64, why Purpose, stop Stop) {
 	least := s.plan.From * lowest
-	if over == TooShort { // a lower rate is further from the limit, but has fewer samples
+	if over == TooShort { // a lower rate is further from the limit, but gives fewer samples
 		least = s.plan.From / furthest
 	}
 	if rate = round(ceiling / growth); rate >= least && rate < ceiling && rate > 0 {
@@ -289,8 +288,7 @@ func (s *Search) below(ceiling float64, over Stop) (rate float64, why Purpose, s
 	return 0, "", over
 }
 
-// halved is the rate between two ends that are further apart than they may be, 0 where
-// they are not.
+// halved is a rate between two ends that are still too far apart, else 0.
 func (s *Search) halved(from, to float64) float64 {
 	if rate := round(math.Sqrt(from * to)); to > from*(1+s.plan.Precision) && rate > from && rate < to {
 		return rate
@@ -298,8 +296,8 @@ func (s *Search) halved(from, to float64) float64 {
 	return 0
 }
 
-// undecided are the highest rate from ceiling on that could not be decided, and the lowest
-// one above that which failed; 0 where none did.
+// undecided returns the highest undecided rate from ceiling on, and the lowest failed one above it; 0 if
+// none.
 func undecided(ceiling float64, votes map[float64]vote) (open, fail float64) {
 	for rate, v := range votes {
 		if rate > ceiling && v.says() == Failed && (fail == 0 || rate < fail) {
@@ -314,7 +312,7 @@ func undecided(ceiling float64, votes map[float64]vote) (open, fail float64) {
 	return open, fail
 }
 
-// bounded keeps a rate within the plan.
+// bounded limits a rate to the plan.
 func (s *Search) bounded(rate float64) float64 {
 	if s.plan.Most > 0 {
 		return min(rate, s.plan.Most)
@@ -322,13 +320,13 @@ func (s *Search) bounded(rate float64) float64 {
 	return rate
 }
 
-// Add takes what a probe of the rate that Next gave came to.
+// Add adds the result of probing Next's rate.
 func (s *Search) Add(p Probe) { s.probes = append(s.probes, p) }
 
 // Probes returns the probes so far, in their order.
 func (s *Search) Probes() []Probe { return slices.Clone(s.probes) }
 
-// Answer says what the probes so far come to.
+// Answer summarizes the probes so far.
 func (s *Search) Answer() Answer {
 	a := Answer{Stop: Unstarted}
 	if len(s.probes) == 0 {
@@ -348,15 +346,15 @@ func (s *Search) Answer() Answer {
 	return a
 }
 
-// Part is the i-th of n even parts of a rate, as far as it can be typed.
+// Part is the i-th of n even fractions of a rate, rounded.
 func Part(rate float64, i, n int) float64 { return round(rate * float64(i) / float64(n)) }
 
-// round keeps three significant digits, so that a rate can be read and typed.
+// round keeps three significant digits, so that rates are easy to read and type.
 func round(rate float64) float64 {
 	if rate <= 0 {
 		return 0
 	}
-	const mostDecimals = 6 // of a rate that is typed
+	const mostDecimals = 6 // of a rate to type
 	decimals := min(2-math.Floor(math.Log10(rate)), mostDecimals)
 	if scale := math.Pow(10, decimals); decimals > 0 {
 		return math.Round(rate*scale) / scale

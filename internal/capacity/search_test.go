@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// searched does a search against a system that is a function of the rate.
+// searched runs a search against a system that is a function of the rate.
 func searched(t *testing.T, p Plan, system func(rate float64) Judgement) *Search {
 	t.Helper()
 	s := New(p)
@@ -25,7 +25,7 @@ func searched(t *testing.T, p Plan, system func(rate float64) Judgement) *Search
 	}
 }
 
-// upTo keeps the promise up to a rate.
+// upTo meets the objectives up to a rate.
 func upTo(ceiling float64) func(float64) Judgement {
 	return func(rate float64) Judgement {
 		if rate <= ceiling {
@@ -106,8 +106,7 @@ func TestASearchEndsWithAnInterval(t *testing.T) {
 	}
 }
 
-// TestAFailedConfirmationConfirmsNothing: a search is over only when the last probe of the
-// lower end passed.
+// A search is over only when the last probe of the lower end passed.
 func TestAFailedConfirmationConfirmsNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		confirms func(n int) Judgement // of the n-th confirmation
@@ -154,8 +153,7 @@ func TestSearchDoublesBisectsRetestsAndConfirms(t *testing.T) {
 	}
 }
 
-// TestUnluckyFailureIsRetested: a rate that failed once by bad luck is probed
-// again, and the majority counts.
+// A rate that failed once by bad luck is probed again, and the majority counts.
 func TestUnluckyFailureIsRetested(t *testing.T) {
 	unlucky := true
 	s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 2, Probes: 60}, func(rate float64) Judgement {
@@ -170,8 +168,7 @@ func TestUnluckyFailureIsRetested(t *testing.T) {
 	}
 }
 
-// TestProbeOnBusyHostIsRepeated: what a probe that the generator spoilt says
-// does not count once another probe of the rate was not spoilt.
+// A probe spoilt by the generator does not count once another probe of that rate was not spoilt.
 func TestProbeOnBusyHostIsRepeated(t *testing.T) {
 	busy := 3
 	s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 1, Probes: 60}, func(rate float64) Judgement {
@@ -185,8 +182,7 @@ func TestProbeOnBusyHostIsRepeated(t *testing.T) {
 	}
 }
 
-// TestPassingHigherRateDecidesLowerRate: a short probe of a rate says
-// nothing, and the same promise kept at a higher rate says that it is kept there, too.
+// A short probe of a rate is inconclusive, but if a higher rate meets the same objectives, it does too.
 func TestPassingHigherRateDecidesLowerRate(t *testing.T) {
 	for _, at := range []float64{1000, 2000, 4000} {
 		unlucky := 2
@@ -203,9 +199,8 @@ func TestPassingHigherRateDecidesLowerRate(t *testing.T) {
 	}
 }
 
-// TestTheIntervalContainsTheTruth: probes near the ceiling are lucky or not, with even
-// odds at the ceiling itself. An interval that is a tenth wider at each end contains
-// the truth in 19 of 20 searches.
+// Near the ceiling probes pass by luck, with even odds at the ceiling itself. An interval widened by a
+// tenth at each end contains the truth in 19 of 20 searches.
 func TestTheIntervalContainsTheTruth(t *testing.T) {
 	const searches = 400
 	held := 0
@@ -228,8 +223,7 @@ func TestTheIntervalContainsTheTruth(t *testing.T) {
 	}
 }
 
-// TestIntervalCoversTruthWithUndecidedProbes: as before, and half of all probes
-// within a fifth of the ceiling do not decide.
+// As above, but half of all probes within a fifth of the ceiling are undecided.
 func TestIntervalCoversTruthWithUndecidedProbes(t *testing.T) {
 	const searches = 400
 	held, ended := 0, 0
@@ -269,8 +263,7 @@ func TestRatesAreRoundedForTyping(t *testing.T) {
 	}
 }
 
-// TestReportRunsAreInOrder: a search for each number, and then the curve of a
-// report that has one.
+// A search for each number, and then the curve if requested.
 func TestReportRunsAreInOrder(t *testing.T) {
 	plan := Planned{FromPerS: 100, MostPerS: 100, Precision: 0.1, Probes: 10}
 	dirs := func(p Planned) (all []string) {

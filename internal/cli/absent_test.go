@@ -8,8 +8,7 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// TestHintForUnusedServerVariable: who has NATS_URL set may think that it is
-// used. Where it is used, or weir starts no server, there is nothing to say.
+// Users with NATS_URL set may think that it is used. No hint if it is used, or if weir starts no server.
 func TestHintForUnusedServerVariable(t *testing.T) {
 	for start, want := range map[scenario.Start]string{
 		scenario.StartEmbedded: "weir starts a server of its own, not the one that NATS_URL names: --address '${env:NATS_URL}' uses that\n",
@@ -28,8 +27,8 @@ func TestHintForUnusedServerVariable(t *testing.T) {
 	}
 }
 
-// TestUnreachableSystemSuggestsHowToStartIt: of every driver the line below the error says how
-// to have a server, where weir knows one and no address is given.
+// For every driver, the line below the error says how to start a server, if weir knows how and no address
+// is given.
 func TestUnreachableSystemSuggestsHowToStartIt(t *testing.T) {
 	e := &env{World: World{Env: func(name string) (string, bool) { return "kept://secret@h", name == "AMQP_URL" }}}
 	address := []scenario.Option{{Name: "address", Values: []string{"h:1"}}}

@@ -15,8 +15,8 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// TestAWrittenScenarioIsTheSameRun runs a scenario, and what it wrote: the same
-// messages at the same instants, and the same file again.
+// Runs a scenario, and the scenario it wrote: the same messages at the same instants, and the same file
+// again.
 func TestAWrittenScenarioIsTheSameRun(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)

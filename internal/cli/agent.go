@@ -31,7 +31,7 @@ type agentCommand struct {
 	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
 	FIFO  bool     `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). Lanes that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
-	Own   bool     `kong:"-"` // of a run of this user's own process: its scenario may refer to whatever it names
+	Own   bool     `kong:"-"` // agent of a run of this user's own: its scenario may refer to anything
 	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms,wall=25ms. For tests of the correction."`
 }
 
@@ -44,7 +44,7 @@ func (*agentCommand) Help() string {
 		"To join a fleet of the same user on the same host, use weir://127.0.0.1:7622, without a token. " + fleetHelp
 }
 
-// run joins and serves until a signal.
+// run joins fleets and serves until a signal.
 func (c *agentCommand) run(ctx context.Context, e *env) Code {
 	a, err := c.agent(e)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *agentCommand) run(ctx context.Context, e *env) Code {
 	return OK
 }
 
-// agent makes the agent of the flags.
+// agent creates the agent from the flags.
 func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 	where := ""
 	if v, ok := e.Env("WEIR_JOIN"); ok {
@@ -82,7 +82,7 @@ func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--join: %w", err)
 	}
-	build := buildinfo.Version() // of the same file as the coordinator
+	build := buildinfo.Version() // from the coordinator's own file
 	if !c.Own {
 		if build, err = buildinfo.Identity(); err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 	return a, nil
 }
 
-// permit says what the agent may do beside running drivers.
+// permit sets what the agent may do besides running drivers.
 func (c *agentCommand) permit(e *env, a *agent.Agent) error {
 	for _, what := range c.Allow {
 		switch {
@@ -168,7 +168,7 @@ func (c *agentCommand) permit(e *env, a *agent.Agent) error {
 	return nil
 }
 
-// name is what the agent is called.
+// name returns the agent's name.
 func (c *agentCommand) name() (string, error) {
 	if c.Name != nil {
 		if err := placement.CheckName(*c.Name); err != nil {
@@ -189,7 +189,7 @@ type parties struct {
 	Resume    *string `placeholder:"DIR" help:"Do the runs that a series in this folder has left: those that were interrupted, not begun or without figures (default: none). With the ID of a fleet's run, weir takes up that run here after its coordinator was killed."`
 }
 
-// gathering are the flags that say which agents do a run, and where they join.
+// gathering has the flags for the agents of a run and their meeting place.
 type gathering struct {
 	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Run on N agents that join (none: this process does it)."`
 	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, with TLS and a token. Agents of this user on this host find the token by themselves (127.0.0.1:7622, for agents of this host)."`
@@ -198,7 +198,7 @@ type gathering struct {
 	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long to wait for agents (2m)."`
 }
 
-// given names those that are.
+// given names the flags that were given.
 func (p *gathering) given() []string {
 	var all []string
 	for _, f := range []struct {

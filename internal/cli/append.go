@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/internal/series"
 )
 
-// again returns the scenarios of the folder of --append, each to be done as often as
-// --repeat says. They are the stored ones: a run of other settings would be no repeat.
+// again returns the scenarios of the folder of --append, each repeated as --repeat says. They are the
+// stored ones: runs with other settings would not be repeats.
 func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	switch {
 	case *c.Append == "":
@@ -46,7 +46,7 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	return c.plan.Scenarios(), err
 }
 
-// inputsOfFolder are those of scenarios that are stored. WEIR_OUT is not of their runs.
+// inputsOfFolder returns the inputs for stored scenarios, which ignore WEIR_OUT.
 func (c *runCommand) inputsOfFolder(e *env) (scenario.Inputs, error) {
 	if err := c.environment(e); err != nil {
 		return scenario.Inputs{}, err
@@ -55,14 +55,13 @@ func (c *runCommand) inputsOfFolder(e *env) (scenario.Inputs, error) {
 	return c.inputs(e)
 }
 
-// isFolder reports whether a path of the user's is that of a folder.
+// isFolder reports whether a user's path names a folder.
 func (e *env) isFolder(path string) bool {
 	st, err := os.Stat(e.path(path))
 	return path != "" && err == nil && st.IsDir()
 }
 
-// left returns the scenarios of the runs that the series in the folder of --resume did not
-// do to their end. They are those of its plan.
+// left returns the scenarios of the incomplete runs in the folder of --resume, from its plan.
 func (c *runCommand) left(e *env) ([]*scenario.Scenario, error) {
 	if c.File != "" || c.Append != nil || c.UntilShown != nil || c.Out != nil || len(c.keys.Overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
 		return nil, fmt.Errorf("--resume: does the other runs of %s as they were planned (leave out the scenario and its flags, --out, --append and --until-shown)", *c.Resume)

@@ -27,7 +27,7 @@ type brokerCommand struct {
 	Down    brokerDown    `cmd:"" help:"End a system that is up, and remove its folder."`
 }
 
-// brokerHelp is common to the verbs.
+// brokerHelp is shared by the verbs.
 const brokerHelp = "Recipes start real servers, each in a process of its own, on free ports of 127.0.0.1. weir broker status lists them. " +
 	"weir installs into the folder weir in the user's cache folder, or into WEIR_CACHE. With --start process a run starts and ends a system by itself."
 
@@ -77,9 +77,8 @@ type brokers struct {
 	entries []broker.Entry
 }
 
-// brokers reads the recipes and finds the cache, and the system of a name, or of a driver;
-// where the name may be left out, there is none without. What is wrong is told: its code is
-// not OK.
+// brokers reads the recipes, and finds the cache and the system with a name, or of a driver. If the name is
+// optional, x is empty without one. It reports errors with a code that is not OK.
 func (e *env) brokers(name string, optional bool) (b *brokers, x broker.Entry, code Code) {
 	b = &brokers{env: e}
 	var err error
@@ -97,7 +96,7 @@ func (e *env) brokers(name string, optional bool) (b *brokers, x broker.Entry, c
 	return b, x, OK
 }
 
-// ensure installs a system's programs where they are not there yet.
+// ensure installs a system's programs unless installed.
 func (b *brokers) ensure(ctx context.Context, x broker.Entry) (*broker.Installation, error) {
 	return broker.Ensure(ctx, broker.Installing{
 		Self: b.Self, Driver: x.Definition.Name, Recipe: x.Recipe, Cache: b.cache,
@@ -125,7 +124,7 @@ func (c *brokerInstall) run(ctx context.Context, e *env) Code {
 		lines = []string{in.Dir}
 	}
 	if _, err := fmt.Fprintln(e.Stdout, strings.Join(lines, "\n")); err != nil {
-		return Failed // there is no reader to tell
+		return Failed // there is no reader to report it to
 	}
 	if in.Source == "host" {
 		e.say("%s: already on this host; weir uses the host's own", x.Recipe.Name)
@@ -229,10 +228,10 @@ func (c *brokerLogs) run(_ context.Context, e *env) Code {
 	return unheard(e.show(p, true))
 }
 
-// downLimit bounds the ending of one system.
+// downLimit is the time limit for stopping a system.
 const downLimit = 2 * time.Minute
 
-// run ends systems.
+// run stops systems.
 func (c *brokerDown) run(ctx context.Context, e *env) Code {
 	if c.All == (c.Name != "") {
 		return usage(e, errors.New("which system? (a name, or --all)"))
@@ -301,7 +300,7 @@ func (c *brokerStatus) run(ctx context.Context, e *env) Code {
 	return e.printed("the systems", e.answer(c.JSON, l, c.NoColor, show))
 }
 
-// lookAt finds out what is so of one system.
+// lookAt inspects one system.
 func lookAt(ctx context.Context, cache string, x broker.Entry, drivers *driver.Registry) (*view.System, error) {
 	s := &view.System{DriverRecipe: view.RecipeOf(x.Recipe), Drivers: x.Drivers, Settings: view.SettingsOf(x.Recipe, "")}
 	in, err := broker.Installed(ctx, x.Recipe, cache)

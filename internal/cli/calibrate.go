@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// quickScale is how much shorter the runs of --quick are.
+// quickScale shortens the runs of --quick.
 const quickScale = 0.2
 
 // calibrateCommand is `weir calibrate`.
@@ -20,7 +20,7 @@ type calibrateCommand struct {
 	NoColor bool `help:"No colour."`
 }
 
-// run takes the figures, does the truth tests and prints both as they come.
+// run takes the measurements, runs the self-tests, and prints both as they come.
 func (c *calibrateCommand) run(ctx context.Context, e *env) Code {
 	return c.calibrate(ctx, e, truth.Bench{Measure: truth.Measure, Check: truth.Checks})
 }

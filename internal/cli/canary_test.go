@@ -31,8 +31,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A canary is a password that must turn up nowhere. Its core is the same in a
-// URL, in JSON, in YAML and in a Go string; its ends are different in each.
+// A canary is a password that must not appear anywhere. Its core is identical in a URL, JSON, YAML and a Go
+// string; its ends differ.
 const (
 	canaryCore = "c4n4RyZq8wTkP5"
 	canary     = `%41"&` + canaryCore + `/+ü='`
@@ -71,7 +71,7 @@ func sighted(text []byte) string {
 	return ""
 }
 
-// TestCanaryIsDetected: who looks for nothing finds nothing.
+// Guards against a search that finds nothing.
 func TestCanaryIsDetected(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain":              "x" + canary + "y",
@@ -106,8 +106,7 @@ type flight struct {
 	stderr watch
 }
 
-// fly runs weir, returns its exit code, and fails the test wherever the canary
-// is seen.
+// fly runs weir, returns its exit code, and fails the test if the canary appears anywhere.
 func (f *flight) fly(t *testing.T) int {
 	t.Helper()
 	self, err := os.Executable()
@@ -168,8 +167,7 @@ func (f *flight) fly(t *testing.T) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// nests returns the files below dir whose names or contents hold the canary, but
-// for those of the test itself.
+// nests returns the files below dir, except the test's own, with the canary in their names or contents.
 func nests(t *testing.T, dir string, own ...string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -198,9 +196,8 @@ func nests(t *testing.T, dir string, own ...string) map[string]string {
 	return found
 }
 
-// guardian watches the command lines of a process and of all
-// that descend from it, and the environments of the latter, until it is asked
-// what it saw.
+// guardian watches the command lines of a process and its descendants, and the descendants' environments,
+// until the returned function is called.
 func guardian(pid int) func() []string {
 	if runtime.GOOS != "linux" {
 		return func() []string { return nil } // no /proc
@@ -220,8 +217,8 @@ func guardian(pid int) func() []string {
 			for _, p := range family(pid) {
 				line := read(p, "cmdline")
 				if p == pid || bytes.Equal(line, weir) {
-					// weir itself, whose user gave it the canary in its environment,
-					// or a fork of it that is not another program yet.
+					// weir itself, which got the canary in its environment, or a fork of it before its
+					// exec.
 					if how := sighted(line); how != "" {
 						seen["the canary is in weir's command line ("+how+")"] = true
 					}
@@ -271,7 +268,7 @@ func family(pid int) []int {
 	return all
 }
 
-// A way is how a scenario comes by a secret.
+// A way is how a scenario gets a secret.
 type way struct {
 	name  string
 	files map[string]string
@@ -297,7 +294,7 @@ func ways(option, secret string) []way {
 	}
 }
 
-// short is a run that is over soon.
+// short is a run that ends soon.
 var short = []string{"--rate", "max", "--in-flight", "5", "--warmup", "0s", "--messages", "50", "--drain", "1m", "--out", "r"}
 
 func TestSecretIsNotLeakedByRun(t *testing.T) {
@@ -341,7 +338,7 @@ func TestSecretIsNotLeakedByRun(t *testing.T) {
 	}
 }
 
-// TestConnectionURLSecretIsNotLeaked: a variable or a file may hold a URL with a password.
+// A variable or a file may contain a URL with a password.
 func TestConnectionURLSecretIsNotLeaked(t *testing.T) {
 	t.Parallel()
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
@@ -434,9 +431,8 @@ func TestSecretIsNotLeakedOnFailure(t *testing.T) {
 	}
 }
 
-// TestLiteralSecretIsRejectedWithoutEcho: it is in a file or a command line
-// where it does not belong, and is not carried on from there. Nothing is started, so there is no
-// other process to look at.
+// A literal secret in a file or a command line is refused without being repeated. Nothing is started, so
+// there is no other process to inspect.
 func TestLiteralSecretIsRejectedWithoutEcho(t *testing.T) {
 	t.Parallel()
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
@@ -546,8 +542,8 @@ func TestLiteralSecretIsRejectedWithoutEcho(t *testing.T) {
 	}
 }
 
-// TestTyposNeverLeakSecrets makes one to three at random in files that hold a secret where
-// none belongs: whatever is wrong with them then, the words about it hold no part of the file that may be it.
+// Makes one to three random typos in files with a misplaced secret: no error may quote a part of the file
+// that may be the secret.
 func TestTyposNeverLeakSecrets(t *testing.T) {
 	registry, err := driver.NewRegistry(all.Definitions()...)
 	if err != nil {

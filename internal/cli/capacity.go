@@ -126,7 +126,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	return OK
 }
 
-// search does the runs of a search. The code is OK where it came to its end.
+// search executes the runs of a search. The code is OK if it completed.
 func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *series.Series, found *capacity.Report, h *halting) Code {
 	code := OK
 	for o := range s.All(ctx, h.stop) {
@@ -147,8 +147,8 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 	return code
 }
 
-// prepare plans the search, or takes up the one in a folder, and fills in its folder and the
-// fleet that does it. It touches nothing.
+// prepare plans the search, or resumes the one in a folder, and sets its folder and fleet. It has no side
+// effects.
 func (c *capacityCommand) prepare(e *env, r *runCommand, o *series.Options) (p *series.Search, err error) {
 	switch {
 	case c.Resume != nil:
@@ -177,11 +177,11 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, o *series.Options) (p *
 	if err := r.checkFleet(e, p.Scenarios()); err != nil {
 		return nil, err
 	}
-	o.Fleet, err = r.fleetOf(e) // a meeting place is kept only for a search that can be
+	o.Fleet, err = r.fleetOf(e) // open a meeting place only for a search that can run
 	return p, err
 }
 
-// resume goes on with the search in a folder.
+// resume resumes the search in a folder.
 func (c *capacityCommand) resume(e *env, r *runCommand, o series.Options) (*series.Search, error) {
 	others := *c
 	others.Probes = nil
@@ -201,7 +201,7 @@ func (c *capacityCommand) resume(e *env, r *runCommand, o series.Options) (*seri
 	return p, resumed(err)
 }
 
-// asked are the flags of the search, as the section search of a scenario.
+// asked returns the search flags as keys of a scenario's search section.
 func (c *capacityCommand) asked() []scenario.Override {
 	var all []scenario.Override
 	for _, x := range []struct {

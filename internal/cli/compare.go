@@ -73,7 +73,7 @@ func (c *compareCommand) compare(e *env) Code {
 	return c.code(e, found)
 }
 
-// options reads the flags; all that is wrong with them is joined.
+// options parses the flags and joins all errors.
 func (c *compareCommand) options() (compare.Options, error) {
 	o := compare.Options{Alpha: defaultAlpha, Band: defaultBand, AllowDifferent: c.AllowDifferent, Figures: c.Figure}
 	var errs []error
@@ -96,7 +96,7 @@ func (c *compareCommand) options() (compare.Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// refuse tells what keeps the sides from being compared, and what would not.
+// refuse reports what makes the sides incomparable, and what would help.
 func (c *compareCommand) refuse(e *env, sides []compare.Side, alpha float64, err error) {
 	for _, err := range parts(err) {
 		if errors.Is(err, compare.ErrFigure) {
@@ -116,7 +116,7 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, alpha float64, err
 	}
 }
 
-// flags are those with which the same sides are compared again.
+// flags returns the flags to compare the same sides again.
 func (c *compareCommand) flags() (flags string) {
 	if c.Alpha != nil {
 		flags += " --alpha " + view.Quoted(*c.Alpha)
@@ -133,12 +133,12 @@ func (e *env) appends(dir string) bool {
 	return err == nil
 }
 
-// print writes the comparison in the form that was asked for.
+// print writes the comparison in the requested format.
 func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	parting := view.Parting{Given: c.Sides, Flags: c.flags(), Course: func(dir string) *view.Course {
 		x, _, err := view.Load(e.path(dir), dir, view.Loading{Drawn: true})
 		if err != nil {
-			return nil // its figures were read, and a picture of them is all that lacks
+			return nil // only its picture is missing: its figures were read
 		}
 		return x.Course
 	}}
@@ -181,8 +181,7 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 	return OK
 }
 
-// read reads the runs of all sides. Everything wrong with any is told, and ok
-// false.
+// read reads the runs of all sides. It reports all errors; ok is then false.
 func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 	ok = true
 	for _, given := range c.Sides {

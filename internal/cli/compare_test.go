@@ -61,8 +61,8 @@ mode: stream
 measure: 2s
 `
 
-// makeSeries writes n result folders of 600 messages each below dir. They are
-// dated back, since only what a test's weir writes is held against docs/formats.
+// makeSeries writes n result folders of 600 messages each below dir. They are dated back, since only the
+// output of a test's weir is checked against docs/formats.
 func makeSeries(dir string, n int, m made) error {
 	m.size = or(m.size, "1KiB")
 	m.guarantee = or(m.guarantee, "received")
@@ -284,8 +284,7 @@ func TestFolderNamesAreEscapedOnTerminal(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreEscapedOnTerminal gives arguments that move the cursor, as a
-// pasted command line may hold them, to what repeats them in its error.
+// Uses arguments with cursor movements, as a pasted command line may contain, in an error that quotes them.
 func TestArgumentsAreEscapedOnTerminal(t *testing.T) {
 	evil := "\x1b[2J\u009b\ax\u202e"
 	for _, args := range [][]string{

@@ -14,7 +14,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
-// Help says how the script gets into the shell.
+// Help says how to install the script in the shell.
 func (*completionCommand) Help() string {
 	return "Add one of these to your shell's startup file:\n\n" +
 		"  ~/.bashrc                   source <(weir completion bash)\n" +
@@ -30,7 +30,7 @@ func (c *completionCommand) run(_ context.Context, e *env) Code {
 	return e.printed("the script", err)
 }
 
-// complete answers the scripts of shells; see commandline.Complete.
+// complete answers the shells' scripts; see commandline.Complete.
 func (e *env) complete(app *kong.Application, words []string) Code {
 	in := commandline.Completing{Drivers: e.registry, Env: e.Env, Path: e.path}
 	_, err := io.WriteString(e.Stdout, commandline.Complete(app, in, words))

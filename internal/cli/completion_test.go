@@ -150,8 +150,7 @@ func TestCompletionUsesDriverFromEnvironment(t *testing.T) {
 	}
 }
 
-// TestEveryValueCompletesOrIsFreeForm goes through the whole grammar: a
-// verb, flag or argument that is added is completed, or said to be free.
+// Walks the whole grammar: a new verb, flag or argument must be completed, or declared free-form.
 func TestEveryValueCompletesOrIsFreeForm(t *testing.T) {
 	verbs := &commands{}
 	verbs.Run.keys = commandline.NewKeys()
@@ -228,8 +227,8 @@ var shellCases = []struct {
 	{"weir completion z", "zsh", "zsh", "weir completion zsh "},
 }
 
-// shell returns a command of a shell that has weir in its path and some files
-// in its folder. A shell that this host lacks is left out.
+// shell returns a command of a shell with weir in its path and files in its folder. It skips a shell that
+// this host lacks.
 func shell(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {

@@ -53,8 +53,8 @@ func (c *convertCommand) convert(e *env) Code {
 	return e.printed("the scenario", err)
 }
 
-// benchmark converts what is a workload of the OpenMessaging Benchmark, by its keys. What
-// a scenario has not is told once.
+// benchmark converts a workload of the OpenMessaging Benchmark, recognized by its keys. It reports once
+// what a scenario cannot express.
 func (c *runCommand) benchmark(e *env, in *scenario.Inputs) error {
 	if in.File == "" {
 		return nil

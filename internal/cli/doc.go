@@ -1,3 +1,3 @@
-// Package cli is weir's command line: verbs and flags, words and exit codes. Main is
-// the whole program as a function, so that it is tested without starting a process.
+// Package cli implements weir's command line: verbs, flags, messages and exit codes. Main is the whole
+// program as a function, testable without starting a process.
 package cli

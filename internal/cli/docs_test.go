@@ -16,10 +16,8 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestTheCommandsInDocumentsRun runs every line of the documents' code blocks that
-// are marked sh, those of one document in their order and in one folder, as a reader
-// would: a document whose command fails is wrong. A line may end in "# exits N",
-// or N|M.
+// Runs every line of the documents' sh code blocks, those of one document in order and in one folder, as a
+// reader would. A line may end in "# exits N", or N|M.
 func TestTheCommandsInDocumentsRun(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
@@ -55,9 +53,8 @@ func TestTheCommandsInDocumentsRun(t *testing.T) {
 	}
 }
 
-// TestDocumentsUseDistinctFolders: a reader goes from README.md to the tour, and from
-// there to the page of a task. Each --out and -o on the way is new: what exists already
-// ends a command.
+// Readers go from README.md to the tour, and from there to a task's page. Each --out and -o on the way must
+// be new, since an existing folder is an error.
 func TestDocumentsUseDistinctFolders(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -95,7 +92,6 @@ func TestDocumentsUseDistinctFolders(t *testing.T) {
 	}
 }
 
-// TestGateDocumentShowsTheGateFile: docs/gate.md shows the file that it runs.
 func TestGateDocumentShowsTheGateFile(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/gate.md")

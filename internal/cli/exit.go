@@ -27,19 +27,18 @@ type Code int
 
 // The exit codes.
 const (
-	OK          Code = 0   // done; figures, if any, can be used as the verdict says
-	Failed      Code = 1   // weir failed: the message accounting does not balance, or a file could not be written, a contract was broken
-	Usage       Code = 2   // a flag or the scenario is wrong, or cannot be had from this system
+	OK          Code = 0   // done; the verdict says how far figures can be used
+	Failed      Code = 1   // weir failed: message accounting does not balance, a file could not be written, or a contract was broken
+	Usage       Code = 2   // a flag or the scenario is wrong, or not supported by this system
 	Unreachable Code = 3   // the system could not be reached or started, or was gone before the run ended
 	Missed      Code = 4   // an objective failed or a regression was found
-	Invalid     Code = 5   // the run is invalid, or a truth test failed: the figures must not be used
+	Invalid     Code = 5   // the run is invalid, or a self-test failed: the figures must not be used
 	Lost        Code = 6   // messages lost or corrupted, duplicated or reordered beyond what the driver declares
-	Refused     Code = 7   // the system failed messages, or never confirmed them, beyond what the scenario lets it
+	Refused     Code = 7   // the system failed or never confirmed more messages than the scenario allows
 	Interrupted Code = 130 // SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGABRT; what was measured is written and marked
 )
 
-// table holds the codes in the order in which they win where several apply, with
-// what they mean to a user.
+// table lists the codes in order of precedence, with their meaning to users.
 var table = []struct {
 	code  Code
 	means string
@@ -55,7 +54,7 @@ var table = []struct {
 	{OK, "done"},
 }
 
-// worst returns the code that wins, OK where none applies.
+// worst returns the code with the highest precedence, OK if there is none.
 func worst(codes ...Code) Code {
 	for _, x := range table {
 		if slices.Contains(codes, x.code) {
@@ -65,8 +64,8 @@ func worst(codes ...Code) Code {
 	return OK
 }
 
-// codesOf are the exit codes that a verdict and its objectives deserve. Where strict,
-// an undecided objective counts as missed. require is the least verdict that will do.
+// codesOf returns the exit codes for a verdict and its objectives. strict treats undecided objectives as
+// missed. require is the minimum verdict.
 func codesOf(v *result.Verdict, strict bool, require result.Status) (codes []Code) {
 	if v.Status == result.Invalid || v.Status == result.Suspect && require == result.Valid {
 		codes = append(codes, Invalid)
@@ -82,8 +81,8 @@ func codesOf(v *result.Verdict, strict bool, require result.Status) (codes []Cod
 	return codes
 }
 
-// disturbed is judge.Waive of a verdict that deserves the exit code of a missed objective, or
-// of figures that must not be used; "" of any other.
+// disturbed is judge.Waive of the verdict if the exit code is that of a missed objective or of unusable
+// figures; "" otherwise.
 func disturbed(code Code, v *result.Verdict) string {
 	if code != Missed && code != Invalid {
 		return ""
@@ -91,7 +90,7 @@ func disturbed(code Code, v *result.Verdict) string {
 	return judge.Waive(v).String()
 }
 
-// requirement reads the least verdict that will do, of --require and of the environment.
+// requirement reads the minimum verdict from --require and the environment.
 func (e *env) requirement(flag *string) (result.Status, error) {
 	name, word := "--require", ""
 	if flag != nil {
@@ -108,7 +107,7 @@ func (e *env) requirement(flag *string) (result.Status, error) {
 	return "", fmt.Errorf("%s: %q is not known (valid, suspect)", name, word)
 }
 
-// codeOf is the exit code for a run that gave no figures because of err.
+// codeOf is the exit code of a run without figures because of err.
 func codeOf(err error) Code {
 	switch {
 	case err == nil:
@@ -125,20 +124,20 @@ func codeOf(err error) Code {
 	if wrong := (*placement.Error)(nil); errors.As(err, &wrong) {
 		return Usage
 	}
-	if wrong := (*driver.OptionError)(nil); errors.As(err, &wrong) { // found out only where it was used: a file that is not there
+	if wrong := (*driver.OptionError)(nil); errors.As(err, &wrong) { // found only on use: a missing file
 		return Usage
 	}
-	// What else goes wrong before the first message is the system's answer.
+	// Other failures before the first message are the system's.
 	return Unreachable
 }
 
-// fail tells of an error in one line and returns its code.
+// fail reports an error in one line and returns its code.
 func (e *env) fail(err error) Code {
 	code := codeOf(err)
 	if errors.Is(err, broker.ErrKept) {
 		code = Usage
 	}
-	// The code says it.
+	// The code already says it.
 	text := strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": ")
 	if rest, ok := strings.CutSuffix(text, ": "+context.Canceled.Error()); ok && code == Interrupted {
 		text = "interrupted: " + rest
@@ -146,13 +145,13 @@ func (e *env) fail(err error) Code {
 	return e.told(code, errors.New(strings.ReplaceAll(text, "\n", "; ")))
 }
 
-// usage tells of an error of what the user gave.
+// usage reports an error in the user's input.
 func usage(e *env, err error) Code {
 	return e.refused(errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
-// refused is the code of what a user gave and cannot be; why is told: the faults of a scenario
-// each in a line of its own.
+// refused returns the code for invalid user input and reports why, with each fault of a scenario in a line
+// of its own.
 func (e *env) refused(why error) Code {
 	faults := (scenario.Faults)(nil)
 	if !errors.As(why, &faults) {
@@ -164,16 +163,16 @@ func (e *env) refused(why error) Code {
 	return Usage
 }
 
-// told is the code, and why is told.
+// told reports why, and returns the code.
 func (e *env) told(code Code, why error) Code {
 	e.complain(why)
 	return code
 }
 
-// failed is the code of what weir could not do; why is told.
+// failed reports an internal failure, and returns its code.
 func (e *env) failed(why error) Code { return e.told(Failed, why) }
 
-// printed is the code of a verb that prints, of the error of printing what.
+// printed is the exit code of a verb after printing what.
 func (e *env) printed(what string, err error) Code {
 	if err != nil {
 		return e.failed(fmt.Errorf("writing %s: %w", what, err))
@@ -181,7 +180,7 @@ func (e *env) printed(what string, err error) Code {
 	return OK
 }
 
-// unheard is the code of a verb that prints, where an error means that there is no reader to tell.
+// unheard is the exit code of a verb that prints: on an error nobody is reading.
 func unheard(err error) Code {
 	if err != nil {
 		return Failed

@@ -74,7 +74,7 @@ func TestEveryErrorHasItsCode(t *testing.T) {
 	}
 }
 
-// TestDisturbedHostDoesNotWaiveMissingMessages: a figure, and no message that is lost.
+// Only figures are waived, not lost messages.
 func TestDisturbedHostDoesNotWaiveMissingMessages(t *testing.T) {
 	t.Parallel()
 	v := &result.Verdict{
@@ -88,7 +88,7 @@ func TestDisturbedHostDoesNotWaiveMissingMessages(t *testing.T) {
 	}
 }
 
-// TestSingleLineErrorIsNotSplit: what an error wraps beside its kind does not make it a list.
+// An error that wraps another besides its kind is not a list.
 func TestSingleLineErrorIsNotSplit(t *testing.T) {
 	t.Parallel()
 	why := errors.New("is not absolute")
@@ -110,8 +110,7 @@ func TestFleetGatheringErrorDecidesExitCode(t *testing.T) {
 	}
 }
 
-// TestUnresumableRunNamesItsStateFirst: the scenario's faults alone do not say
-// that a run was to be taken up.
+// The scenario's faults alone would not show that a run was to be resumed.
 func TestUnresumableRunNamesItsStateFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -19,8 +19,7 @@ import (
 	"github.com/weirmq/weir/internal/tcpreset"
 )
 
-// traces is what faults might leave on the host: devices, and disks and mounts that are in a
-// folder.
+// traces are the possible leftovers of faults on the host: devices, and disks and mounts in a folder.
 func traces(t *testing.T, dir string) string {
 	t.Helper()
 	found := []string{devices(t)}
@@ -47,7 +46,7 @@ func traces(t *testing.T, dir string) string {
 	return strings.Join(found, "\n")
 }
 
-// TestNothingOfAFaultIsLeft kills runs in the middle of each kind of fault.
+// Kills runs in the middle of each kind of fault.
 func TestNothingOfAFaultIsLeft(t *testing.T) {
 	const each = 3 // 20 runs of each were done by hand; see docs/faults.md
 	networked(t)

@@ -23,7 +23,7 @@ type fleetCommand struct {
 	Doctor fleetDoctor `cmd:"" help:"Look for what would make a run by these agents invalid, and say what to do."`
 }
 
-// fleetHelp is common to the verbs.
+// fleetHelp is shared by the verbs.
 const fleetHelp = "A fleet is several weir agents, each on a host of its own. They do one run together with the weir that runs the scenario. " +
 	"Its certificate and tokens are in the folder weir/fleet in the user's folder for state, or in WEIR_FLEET_DIR."
 
@@ -31,14 +31,14 @@ const fleetHelp = "A fleet is several weir agents, each on a host of its own. Th
 const lookHelp = "With --nats weir asks the agents at that server. Without it, weir asks at the address where agents of this host join. If a coordinator runs there, it asks them. " +
 	"If none does, weir itself listens there for some seconds, so that waiting agents connect. It starts no run with them."
 
-// A lookout is the flags by which agents are found.
+// A lookout has the flags by which agents are found.
 type lookout struct {
 	NATS   *string `name:"nats" placeholder:"URL" help:"Ask at this NATS server, or at the coordinator of a weir:// URL that agents join with."`
 	Listen *string `placeholder:"HOST:PORT" help:"Where agents join, as for weir run --listen (127.0.0.1:7622, for agents of this host)."`
 	Wait   *string `placeholder:"DURATION" help:"How long to wait for agents (5s; 1s where one was there already)."`
 }
 
-// look does a survey, until a signal.
+// look performs a survey until a signal.
 func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*survey.Sight, Code) {
 	s, err := l.survey(e)
 	if err != nil {
@@ -57,7 +57,7 @@ func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*survey.Sight,
 	return sight, OK
 }
 
-// survey reads the flags.
+// survey parses the flags.
 func (l *lookout) survey(e *env) (*survey.Survey, error) {
 	build, err := buildinfo.Identity()
 	if err != nil {
@@ -82,7 +82,7 @@ func (l *lookout) survey(e *env) (*survey.Survey, error) {
 	return s, err
 }
 
-// hubOf reads --listen: where agents join, and by what.
+// hubOf parses --listen: where agents join, and with which keep.
 func hubOf(e *env, listen *string) (at string, keep *admission.Keep, err error) {
 	at = net.JoinHostPort("127.0.0.1", fmt.Sprint(admission.Port))
 	if listen != nil {
@@ -99,7 +99,7 @@ func hubOf(e *env, listen *string) (at string, keep *admission.Keep, err error) 
 	return at, keep, err
 }
 
-// noAgent says that a verb found no agent, and returns the code of that.
+// noAgent reports that a verb found no agent, and returns its code.
 func (l *lookout) noAgent(e *env, s *survey.Sight) Code {
 	why := "no agent answered there"
 	if s.StoodIn {
@@ -153,7 +153,7 @@ func (*fleetDoctor) Help() string {
 		"The exit code is 0 whatever it finds; with --strict it is 5 when something is bad. It is 3 when no agent is there. " + fleetHelp
 }
 
-// run looks at the fleet.
+// run diagnoses the fleet.
 func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 	sight, code := c.look(ctx, e, true)
 	if sight == nil {

@@ -19,9 +19,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// chronyd runs two of chrony's daemons that leave the host's clock alone: one stands
-// for a reference, the other follows it. chronyc asks that one from then on. A host
-// without chrony is left out.
+// chronyd runs two chrony daemons that do not touch the host's clock: a reference, and one that follows it,
+// which chronyc then queries. It skips the test without chrony.
 func chronyd(t *testing.T) {
 	t.Helper()
 	var programs [2]string
@@ -84,10 +83,9 @@ func chronyd(t *testing.T) {
 	}
 }
 
-// TestFleetClocksAgreeWithChrony has a real chronyd speak for three agents.
-// The clock of one is 25 ms ahead, which its wall clock shows as well: the exchanges
-// and chrony agree. The wall clock of another is 25 ms ahead, and chrony vouches for
-// it: both cannot be. The third reads the coordinator's own clock.
+// A real chronyd speaks for three agents. One agent's clock is 25 ms ahead, and so is its wall clock: the
+// exchanges and chrony agree. Another's wall clock is 25 ms ahead, but chrony vouches for it: a
+// contradiction. The third reads the coordinator's own clock.
 func TestFleetClocksAgreeWithChrony(t *testing.T) {
 	chronyd(t)
 	server := meeting(t)

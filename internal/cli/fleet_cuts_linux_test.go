@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// cuttable skips the test where this machine does not let weir cut off nodes that share a network.
+// cuttable skips the test if weir cannot partition nodes that share this machine's network.
 func cuttable(t *testing.T) {
 	t.Helper()
 	self, err := os.Executable()
@@ -58,10 +58,10 @@ func groupsOf(t *testing.T, home string) (groups []string) {
 // leaderless reports whether a fault was not done because no node led when it was due.
 func leaderless(f result.Fault) bool { return strings.Contains(f.Error, "asking which node leads: ") }
 
-// TestHostsCutOffLeader: the node that leads is cut off from the others on its host, and
-// the one that leads then from clients, which are on other hosts. So are all. Nothing that was
-// confirmed is lost, and nothing is left. Who leads after a cut is the servers' affair: a
-// follower asks for votes after 4 to 9 s, and the one that was cut off may win again.
+// The leader is partitioned from the other nodes on its host, the next leader from the clients on other
+// hosts, and then all nodes are. No confirmed message may be lost, and nothing may be left behind. The
+// leader after a partition is up to the servers: a follower calls a vote after 4 to 9 s, and the
+// partitioned one may win again.
 func TestHostsCutOffLeader(t *testing.T) {
 	slow(t)
 	cuttable(t)
@@ -97,7 +97,7 @@ func TestHostsCutOffLeader(t *testing.T) {
 		t.Errorf("each fault was done: %v; exit code 1: %v", led, failed)
 	}
 	nodes, clients := r.Faults[0], r.Faults[2]
-	// On a host that stood still before the first fault, messages that failed are all there is to see.
+	// If the host stalled before the first fault, failed messages are the only effect.
 	if e := nodes.Effect; led && (e == nil || e.Failed == 0 && (e.Unconfirmed == nil || e.Unconfirmed.ToNS-e.Unconfirmed.FromNS < int64(time.Second))) {
 		t.Errorf("what followed the cut from nodes: %+v", nodes.Effect)
 	}
@@ -112,7 +112,7 @@ func TestHostsCutOffLeader(t *testing.T) {
 	}
 }
 
-// TestHostsCutsEndWithTheirAgent: it is killed while all its nodes are cut off.
+// The agent is killed while all its nodes are partitioned.
 func TestHostsCutsEndWithTheirAgent(t *testing.T) {
 	slow(t)
 	cuttable(t)
@@ -143,8 +143,7 @@ func TestHostsCutsEndWithTheirAgent(t *testing.T) {
 	t.Errorf("left: %q", left)
 }
 
-// TestHostsRefuseACut: before anything starts, where the agent finds no control groups. That is so
-// in a container without them.
+// Before anything starts, if the agent finds no control groups, as in a container without them.
 func TestHostsRefuseACut(t *testing.T) {
 	slow(t)
 	cuttable(t)

@@ -15,8 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// troubled starts an agent on the host of its name that may start servers there and break
-// them, whose folders are below home.
+// troubled starts an agent on the named host that may start and break servers, in folders below home.
 func (c *crew) troubled(name string, args ...string) (agent *proc, home string) {
 	c.t.Helper()
 	cache, err := broker.CacheDir(os.LookupEnv)
@@ -40,9 +39,8 @@ func (c *crew) troubledRun(args ...string) *proc {
 	}, args...))
 }
 
-// TestHostsKillLeaderOnOneHost: the agent with the servers kills the one that leads, by
-// a clock of its own, and those of the clients break their connections. Nothing that was
-// confirmed is lost.
+// The agent with the servers kills the leader, by its own clock, and the clients' agents break their
+// connections. No confirmed message may be lost.
 func TestHostsKillLeaderOnOneHost(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "bk")
@@ -86,8 +84,7 @@ func TestHostsKillLeaderOnOneHost(t *testing.T) {
 	c.gone(home)
 }
 
-// TestHostsFaultsNeedNoCoordinator: it is killed before a fault begins, and another takes the
-// run up when it is over.
+// The coordinator is killed before a fault begins, and another resumes the run after its end.
 func TestHostsFaultsNeedNoCoordinator(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "bk")
@@ -117,8 +114,8 @@ func TestHostsFaultsNeedNoCoordinator(t *testing.T) {
 	c.gone(home)
 }
 
-// TestHostsFaultsAreUndone: an agent's servers stand still and their disks are full, and then
-// the coordinator or the agent is killed, or the run is stopped. Nothing is left on the host.
+// While an agent's servers are stopped and their disks full, the coordinator or the agent is killed, or the
+// run stopped. Nothing may be left on the host.
 func TestHostsFaultsAreUndone(t *testing.T) {
 	slow(t)
 	if err := broker.CheckDisks(t.Context()); err != nil {
@@ -181,7 +178,7 @@ func leftOf(t *testing.T, home string) (left []string) {
 	return left
 }
 
-// TestHostsRefuseFaults: before anything starts, with the agent and what it needs.
+// Before anything starts, naming the agent and what it needs.
 func TestHostsRefuseFaults(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "bk")
@@ -200,9 +197,8 @@ func TestHostsRefuseFaults(t *testing.T) {
 	}
 }
 
-// TestHostsFiguresSurviveClockStep: the wall clocks of both agents step by an hour while the
-// run is measured. No figure and no difference of clocks has anything of it, and with the end of
-// the run it is gone.
+// The wall clocks of both agents step by an hour during the run. No figure and no clock difference may show
+// it, and the step ends with the run.
 func TestHostsFiguresSurviveClockStep(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
@@ -251,7 +247,6 @@ func TestHostsFiguresSurviveClockStep(t *testing.T) {
 	}
 }
 
-// TestHostsPauseTogether: consumers of two agents take nothing in the same second, and catch up.
 func TestHostsPauseTogether(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "c")
@@ -295,7 +290,7 @@ func TestHostsPauseTogether(t *testing.T) {
 	}
 }
 
-// TestHostsTakeTurnsInChurn: consumers of two agents close one after another, and some refuse.
+// Consumers of two agents close one after another, and some refuse.
 func TestHostsTakeTurnsInChurn(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "c")

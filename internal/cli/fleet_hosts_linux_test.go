@@ -13,9 +13,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestHostsRunTogether is the run as it should be: producers on a host, consumers
-// on another, the broker on a third. Agents that may not join come while it is
-// gathering and while it runs, and disturb nothing.
+// The normal case: producers, consumers and the broker on three hosts. Agents that may not join come before
+// and during the run, and disturb nothing.
 func TestHostsRunTogether(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "expired", "token", "pin", "plain", "version")
@@ -32,8 +31,8 @@ func TestHostsRunTogether(t *testing.T) {
 		"wrong token":       c.agentOf(token, "token"),
 		"wrong certificate": c.agentOf(pin, "pin"),
 	}
-	// What says nothing in TLS is told nothing, and learns that it should; an agent of
-	// another version waits for another coordinator.
+	// A client without TLS is told only that it needs TLS; an agent of another version waits for another
+	// coordinator.
 	plain := c.agentOf("nats://"+c.meeting(), "plain")
 	other := c.start("version", "agent of another version", []string{c.other("otherweir"), "version"}, "WEIR_JOIN="+c.url)
 	for why, p := range refused {
@@ -84,7 +83,7 @@ func TestHostsRunTogether(t *testing.T) {
 	}
 }
 
-// TestHostsLost kills an agent in mid-run, and another is ended by its user.
+// Kills one agent during the run; its user ends another.
 func TestHostsLost(t *testing.T) {
 	slow(t)
 	for _, how := range []struct {
@@ -127,8 +126,7 @@ func TestHostsLost(t *testing.T) {
 	}
 }
 
-// TestHostsCutOffReconnect pulls the cable of a host for a while: what it did
-// meanwhile is reported afterwards, and nothing is missing.
+// Disconnects a host for a while: it reports afterwards what it did meanwhile, and nothing is missing.
 func TestHostsCutOffReconnect(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "c")
@@ -150,8 +148,7 @@ func TestHostsCutOffReconnect(t *testing.T) {
 	}
 }
 
-// TestHostsSurviveNATSServerRestart has an existing NATS server killed and
-// started again in mid-run.
+// Kills and restarts an existing NATS server during the run.
 func TestHostsSurviveNATSServerRestart(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
@@ -172,8 +169,7 @@ func TestHostsSurviveNATSServerRestart(t *testing.T) {
 	}
 }
 
-// TestHostsStopWithTheCoordinator interrupts it, once and twice; the agents are
-// there for the next run.
+// Interrupts the coordinator, once and twice; the agents remain for the next run.
 func TestHostsStopWithTheCoordinator(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
@@ -197,8 +193,8 @@ func TestHostsStopWithTheCoordinator(t *testing.T) {
 	}
 }
 
-// TestHostsStartSystemOnOneHost: real servers on an agent's host, which others
-// reach at its address. They are gone after the run, and when the coordinator is killed.
+// Real servers on an agent's host, reached by others at its address. They end with the run, and if the
+// coordinator is killed.
 func TestHostsStartSystemOnOneHost(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
@@ -228,7 +224,6 @@ func TestHostsStartSystemOnOneHost(t *testing.T) {
 	c.gone(home)
 }
 
-// TestHostsServersEndWithTheirAgent: where the agent that started them is killed.
 func TestHostsServersEndWithTheirAgent(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
@@ -281,9 +276,8 @@ func (c *crew) gone(home string) {
 	c.t.Fatalf("left on the agent's host: %v (%v)", left, err)
 }
 
-// TestHostsWithSystemOnSeparateHost: producers, consumers and servers in three
-// places, of which the last does no part of the run. The
-// coordinator is killed, and another takes the run up again.
+// Producers, consumers and servers on three hosts, the last without a part in the run. The coordinator is
+// killed, and another resumes the run.
 func TestHostsWithSystemOnSeparateHost(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "bk")
@@ -315,8 +309,7 @@ func TestHostsWithSystemOnSeparateHost(t *testing.T) {
 	c.gone(home)
 }
 
-// TestHostsFindAnotherCoordinator kills the coordinator in mid-run; another takes
-// the run up again, and nothing is missing.
+// Kills the coordinator during the run; another resumes it, and nothing is missing.
 func TestHostsFindAnotherCoordinator(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")

@@ -55,8 +55,8 @@ func meeting(t *testing.T) string {
 	return ""
 }
 
-// agents has agents of those names join at a NATS server, each with a clock of its
-// own that is wrong as its name's entry says, or the host's.
+// agents starts agents with those names at a NATS server, each with the clock error in wrong, or the host's
+// clock.
 func agents(t *testing.T, where string, wrong map[string]string) {
 	t.Helper()
 	needs.Time(t)
@@ -99,9 +99,8 @@ func agents(t *testing.T, where string, wrong map[string]string) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// TestFleetRunIsWrittenCompletely: two agents, one with a clock that is 25 ms ahead,
-// do a run in which every message of the one goes to the other; the folder says who
-// did what, and by how much clocks were apart.
+// Two agents, one with a clock 25 ms ahead, execute a run in which all messages cross between them; the
+// folder has each one's part and the clock difference.
 func TestFleetRunIsWrittenCompletely(t *testing.T) {
 	server := meeting(t)
 	where := "nats://" + strings.TrimPrefix(server, "nats://")
@@ -116,7 +115,7 @@ func TestFleetRunIsWrittenCompletely(t *testing.T) {
 		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == admission.VariableDir },
 		Stdout: stdout, Stderr: stderr, Dir: dir, Drivers: all.Definitions(),
 	})
-	// A busy host may make the figures invalid; what is counted it does not.
+	// A busy host may make the figures invalid, but not the counts.
 	if code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -193,7 +192,6 @@ func TestFleetRunIsWrittenCompletely(t *testing.T) {
 	}
 }
 
-// TestAFleetSearchesForTheCapacity: two agents are gathered once, and do each probe.
 func TestAFleetSearchesForTheCapacity(t *testing.T) {
 	t.Parallel()
 	server := meeting(t)

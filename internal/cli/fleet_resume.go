@@ -12,11 +12,11 @@ import (
 	"github.com/weirmq/weir/internal/series"
 )
 
-// resume takes up a run after its coordinator is gone.
+// resume resumes a run whose coordinator is gone.
 func (c *runCommand) resume(ctx context.Context, e *env) Code {
 	p, s, err := c.paused(e)
 	if err != nil {
-		return e.told(Usage, err) // with which run it is of, before the faults of its scenario
+		return e.told(Usage, err) // name the run before its scenario's faults
 	}
 	f, err := c.takeUp(e, p)
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *runCommand) resume(ctx context.Context, e *env) Code {
 	return c.execute(ctx, e, f, []*scenario.Scenario{s})
 }
 
-// paused reads what is kept of the run, and its scenario.
+// paused reads the stored state of the run, and its scenario.
 func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 	if err := c.environment(e); err != nil {
 		return nil, nil, err
@@ -54,7 +54,7 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 	return p, one, nil
 }
 
-// takeUp is the fleet of the run that is taken up.
+// takeUp returns the fleet of the resumed run.
 func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*series.Fleet, error) {
 	o := fleet.Options{Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
 	var err error

@@ -20,7 +20,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of a fleet.
+// Limits of a fleet.
 const (
 	mostAgents = 512
 	fleetWait  = 2 * time.Minute
@@ -28,7 +28,7 @@ const (
 
 var errFleetFIFO = errors.New("--fifo: set it on each agent, because its host decides that (weir agent --fifo)")
 
-// fleetOptions reads the flags, and refuses what does not go together.
+// options parses the flags, and refuses contradictions.
 func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err error) {
 	o = fleet.Options{Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
 	wait = fleetWait
@@ -62,7 +62,7 @@ func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err er
 	return o, wait, err
 }
 
-// fleetOf is the fleet that does the runs, by the flags; nil: none.
+// fleetOf returns the fleet of the flags; nil: none.
 func (c *runCommand) fleetOf(e *env) (*series.Fleet, error) {
 	if c.Fleet == nil {
 		return nil, nil
@@ -74,14 +74,13 @@ func (c *runCommand) fleetOf(e *env) (*series.Fleet, error) {
 	return &series.Fleet{Options: o, Agents: *c.Fleet, Wait: wait, StartOn: c.executors().StartOn}, nil
 }
 
-// met says with which flags agents do a run again; nil where none did it, or a secret is
-// among the flags.
+// met returns the flags that repeat a run on agents; nil without agents, or if the flags contain a secret.
 func (p *parties) met(r *result.Result) *view.Fleet {
 	if len(r.Agents) == 0 || p.Resume != nil {
 		return nil
 	}
 	if p.Fleet == nil {
-		return new(view.Fleet) // the two processes of a placement
+		return new(view.Fleet) // two processes of a placement
 	}
 	var meet, again []string
 	for _, f := range []struct {
@@ -104,7 +103,7 @@ func (p *parties) met(r *result.Result) *view.Fleet {
 	return &view.Fleet{Again: strings.Join(again, " "), Meet: strings.Join(meet, " ")}
 }
 
-// checkFleet refuses what the flags and the scenarios ask for and cannot be had.
+// checkFleet refuses what the flags and scenarios ask for but a fleet cannot do.
 func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 	p := &c.parties
 	if p.On != nil {
@@ -126,7 +125,7 @@ func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 	return p.executors().Check(scenarios)
 }
 
-// executors are who does the runs.
+// executors describes the processes that execute runs.
 func (p *gathering) executors() series.Executors {
 	d := series.Executors{Agents: p.Fleet != nil}
 	if d.Agents {
@@ -138,7 +137,7 @@ func (p *gathering) executors() series.Executors {
 	return d
 }
 
-// codeOfFleet is the exit code of what kept a fleet from beginning.
+// codeOfFleet is the exit code of a fleet that could not begin.
 func codeOfFleet(err error) Code {
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -23,8 +23,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// launched starts weir in a folder of its own, dir, with nothing in its environment but
-// env. It is killed when the test ends, where it still runs.
+// launched starts weir in the folder dir, with only env as its environment. It is killed at the end of the
+// test if still running.
 func launched(t *testing.T, weir, name, dir string, user *syscall.Credential, env []string, args ...string) *proc {
 	t.Helper()
 	p := &proc{name: name, cmd: exec.Command(weir, args...), ended: make(chan struct{})}
@@ -51,7 +51,7 @@ func launched(t *testing.T, weir, name, dir string, user *syscall.Credential, en
 	return p
 }
 
-// A wire passes connections on to a server, and keeps all that crosses it.
+// A wire is a proxy to a server that records all traffic.
 type wire struct {
 	at string
 
@@ -116,10 +116,9 @@ func (w *wire) carries(text string) bool {
 	return bytes.Contains(seen, []byte(text))
 }
 
-// TestAFleetsSecretsNeitherTravelNorStay: agents look secrets up on their own hosts; the
-// coordinator has none. Its job crosses a server in the clear, and neither a secret nor
-// what the scenario says is seen in any byte of it. Nothing stays in a file, also where
-// the coordinator is killed in mid-run and another takes the run up.
+// Agents look secrets up on their own hosts; the coordinator has none. Its job crosses a server in the
+// clear, yet no byte shows a secret or the scenario. No file keeps one, even if the coordinator is killed
+// during the run and another resumes it.
 func TestAFleetsSecretsNeitherTravelNorStay(t *testing.T) {
 	t.Parallel()
 	const mark = "W8tchedP4yloadMark"
@@ -196,7 +195,7 @@ func TestAFleetsSecretsNeitherTravelNorStay(t *testing.T) {
 					t.Errorf("%s shows the canary (%s)", name, how)
 				}
 			}
-			// Who watches sees the fleet's messages, so it would see these.
+			// The recorder sees the fleet's messages, so it would see secrets.
 			if !hub.carries("weir.order.beacon") || !hub.carries(id) {
 				t.Error("the wire was not watched")
 			}
@@ -209,8 +208,7 @@ func TestAFleetsSecretsNeitherTravelNorStay(t *testing.T) {
 	}
 }
 
-// TestAgentRejectsWhatItDoesNotAllow: by the names of all that it does not, with exit
-// code 2, before anybody connects to the system.
+// It lists all that is not allowed, with exit code 2, before anyone connects to the system.
 func TestAgentRejectsWhatItDoesNotAllow(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
@@ -280,8 +278,8 @@ func TestAgentRejectsWhatItDoesNotAllow(t *testing.T) {
 	}
 }
 
-// TestFleetWorkersUseTheUsersSecrets: they are of the user's own run, so that
-// what its scenario names is theirs too, and stay otherwise as secret as in one process.
+// The workers belong to the user's own run, so they can access what its scenario names, and keep secrets as
+// well as one process does.
 func TestFleetWorkersUseTheUsersSecrets(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
@@ -305,8 +303,8 @@ func TestFleetWorkersUseTheUsersSecrets(t *testing.T) {
 	}
 }
 
-// TestTwoUsersOnHostAreIsolated: on loopback, without tokens that anybody was given, an
-// agent joins its own user's coordinator, and of another user neither lets the other in.
+// On loopback, without explicit tokens, an agent joins its own user's coordinator, and another user's
+// refuses it.
 func TestTwoUsersOnHostAreIsolated(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)

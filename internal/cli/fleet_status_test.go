@@ -17,9 +17,8 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// TestSurveyDoesNotLeakItsToken: a coordinator with TLS and tokens is asked by
-// a token that is nowhere to be seen and gone afterwards, and by the URL that agents
-// join by, of which the token is nowhere to be seen either.
+// A coordinator with TLS and tokens is queried with a temporary token, which must be neither visible nor
+// left behind, and with the agents' join URL, whose token must not be visible either.
 func TestSurveyDoesNotLeakItsToken(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)

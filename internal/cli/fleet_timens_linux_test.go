@@ -15,9 +15,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestAnAgentInATimeNamespace has one of two agents of this host live in a time
-// namespace, where the kernel itself tells a monotonic clock that is 5,000 s ahead:
-// it is not taken for the same clock, and what it sends has end-to-end times.
+// One of two agents of this host is in a time namespace, where the kernel's monotonic clock is 5,000 s
+// ahead: it must count as a different clock, and its messages must have end-to-end times.
 func TestAnAgentInATimeNamespace(t *testing.T) {
 	t.Parallel()
 	unshare := []string{"unshare", "--time", "--fork", "--kill-child", "--monotonic", "5000", "--boottime", "5000"}

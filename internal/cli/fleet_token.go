@@ -25,7 +25,7 @@ func (*fleetToken) Help() string {
 	return fleetHelp + " The URL on stdout is a secret: with it any process may join until the token expires. It names the certificate by its fingerprint, so that agents need nothing else."
 }
 
-// run makes, lists or revokes tokens.
+// run creates, lists or revokes tokens.
 func (c *fleetToken) run(_ context.Context, e *env) Code {
 	if c.List && c.Revoke != "" {
 		return usage(e, errors.New("--list and --revoke exclude each other (use one of them)"))
@@ -93,7 +93,7 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 	return OK
 }
 
-// write prints what belongs on stdout.
+// write prints the tokens on stdout.
 func (c *fleetToken) write(e *env, out admission.Tokens, now time.Time) Code {
 	if c.List && !c.JSON && len(out.Tokens) == 0 {
 		e.say("no token was made in %s", out.Folder)

@@ -33,9 +33,8 @@ func tokened(t *testing.T, dir string, args ...string) (stdout, stderr *watch) {
 	return stdout, stderr
 }
 
-// TestTokenAdmitsAgentWithoutLeaking: by the URL that is printed an agent comes
-// in; when the token is revoked it does not. Neither a file nor a stream but stdout holds
-// the token.
+// An agent can join by the printed URL until the token is revoked. Only stdout contains the token, no file
+// or other stream.
 func TestTokenAdmitsAgentWithoutLeaking(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

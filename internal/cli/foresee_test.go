@@ -17,8 +17,8 @@ import (
 // gives are the flags that a message says to add.
 var gives = regexp.MustCompile(`\((--.*) gives (\w+)\)`)
 
-// TestUnreachableGuaranteeFailsBeforeServersStart: what the servers of a recipe will not give is refused,
-// and with the flags that the message says it is accepted.
+// What the servers of a recipe cannot guarantee is refused, and accepted with the flags that the error
+// suggests.
 func TestUnreachableGuaranteeFailsBeforeServersStart(t *testing.T) {
 	t.Parallel()
 	accepted, refused, helped := 0, 0, 0
@@ -79,8 +79,8 @@ func refusal(t *testing.T, flags map[string]string) string {
 	return strings.TrimSpace(stderr.String())
 }
 
-// TestGuaranteeOfOnlySomeServersIsExplained: weir does not try options that a server may
-// be too old for, but says which do it by the driver's page, and which other servers.
+// weir does not try options that a server may be too old for, but names those that work by the driver's
+// page, and other servers.
 func TestGuaranteeOfOnlySomeServersIsExplained(t *testing.T) {
 	t.Parallel()
 	said := refusal(t, map[string]string{"--driver": "redis-streams", "--start": "process", "--recipe": "redis-cluster", "--nodes": "9", "--guarantee": "persisted"})
@@ -97,8 +97,7 @@ func TestGuaranteeOfOnlySomeServersIsExplained(t *testing.T) {
 	}
 }
 
-// TestReplicationRequestExplainsItsOptions: a single server can give more than replicated by
-// syncing each write, and then there is still one copy.
+// A single server can give more than "replicated" by syncing each write, but it is still one copy.
 func TestReplicationRequestExplainsItsOptions(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"jetstream", "kafka"} {
@@ -113,8 +112,8 @@ func TestReplicationRequestExplainsItsOptions(t *testing.T) {
 	}
 }
 
-// TestGuaranteeReadFromRunningSystem: of a server that weir did not start only the
-// server knows. The refusal ends a series, and what was not done is named.
+// Only the server knows the guarantee of one that weir did not start. The refusal ends a series, naming the
+// remaining runs.
 func TestGuaranteeReadFromRunningSystem(t *testing.T) {
 	t.Parallel()
 	s := natsdtest.Start(t, func(o *server.Options) { o.JetStream, o.StoreDir = true, t.TempDir() })
@@ -134,9 +133,8 @@ func TestGuaranteeReadFromRunningSystem(t *testing.T) {
 	}
 }
 
-// TestClientOptionsLimitGuaranteeOfRunningServers: what the driver's options alone decide
-// is refused before weir connects, with the options that allow it. What the servers decide
-// is not.
+// What the driver's options alone rule out is refused before weir connects, with the options that allow it.
+// What depends on the servers is not.
 func TestClientOptionsLimitGuaranteeOfRunningServers(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct{ driver, options, guarantee, want string }{

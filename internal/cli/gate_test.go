@@ -14,9 +14,8 @@ import (
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
-// TestTheGatesOfBuildServers runs the commands of the GitHub Action and the GitLab job of
-// deploy/ci, without those that install weir, upload and comment: the report is there
-// also where an objective fails, and the exit code is that of weir.
+// Runs the commands of the GitHub Action and the GitLab job in deploy/ci, except install, upload and
+// comment: the report exists even if an objective fails, and the exit code is weir's.
 func TestTheGatesOfBuildServers(t *testing.T) {
 	t.Parallel()
 	for _, server := range []struct {
@@ -80,9 +79,8 @@ func TestTheGatesOfBuildServers(t *testing.T) {
 	}
 }
 
-// TestTheWorkflowGatesTheBuildUnderTest runs the example workflow's own steps in their order,
-// with those of the action, at a server that a step before it starts: the figures are of that
-// server, and not of one of weir's own.
+// Runs the example workflow's own steps and the action's in order, on a server started by an earlier step:
+// the figures must be that server's, not of one that weir starts.
 func TestTheWorkflowGatesTheBuildUnderTest(t *testing.T) {
 	t.Parallel()
 	var flow struct {

@@ -15,7 +15,7 @@ type glossaryCommand struct {
 	NoColor bool     `help:"No colour."`
 }
 
-// run explains words, and complains of those that the glossary does not have.
+// run explains words, and reports those missing from the glossary.
 func (c *glossaryCommand) run(_ context.Context, e *env) Code {
 	words, code, all := glossary.Words(), OK, len(c.Words) == 0
 	if !all {

@@ -15,8 +15,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestWriteErrorIsReported hits every verb that only prints: exit code 1,
-// and a line that says what could not be written.
+// Tests every verb that only prints: exit code 1, and a line that says what could not be written.
 func TestWriteErrorIsReported(t *testing.T) {
 	for line, want := range map[string]string{
 		"version":                 "weir: writing the versions: no space left on device\n",

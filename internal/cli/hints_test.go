@@ -13,8 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestFaultOnOnlyReplicaWarns before anything runs, with the flags that keep
-// copies, and only where they would help.
+// Before anything runs, with the flags that add replicas, only if they would help.
 func TestFaultOnOnlyReplicaWarns(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -38,8 +37,7 @@ func TestFaultOnOnlyReplicaWarns(t *testing.T) {
 	}
 }
 
-// TestSuggestedRepeatCommandForSingleRunsWorks: the commands that a comparison of two single
-// runs names are done as they stand, and then it compares them.
+// The commands suggested by a comparison of two single runs work as printed.
 func TestSuggestedRepeatCommandForSingleRunsWorks(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
@@ -73,8 +71,7 @@ func TestSuggestedRepeatCommandForSingleRunsWorks(t *testing.T) {
 	}
 }
 
-// TestCommandAddsMissingRunsToFolder at hand, of a matrix and of sides that are
-// folders; where a side is not such a folder, by no command.
+// For a matrix, and for sides that are folders; for other sides there is no command.
 func TestCommandAddsMissingRunsToFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -103,7 +100,7 @@ func TestCommandAddsMissingRunsToFolder(t *testing.T) {
 	}
 }
 
-// TestCommandAddsRunsToMatrixSides by one command for their folder, which works.
+// One command for their folder, which works.
 func TestCommandAddsRunsToMatrixSides(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
@@ -179,8 +176,7 @@ func TestAReportIsJSONToo(t *testing.T) {
 	}
 }
 
-// TestFlagsOfOtherToolsSuggestEquivalents: an unknown flag is answered with what does
-// here what it does in the tool that has it.
+// An unknown flag is answered with the equivalent of the tool that has it.
 func TestFlagsOfOtherToolsSuggestEquivalents(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{

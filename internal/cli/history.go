@@ -35,7 +35,7 @@ func (historyCommand) Help() string {
 		"The exit code is 4 when the latest runs contain a change, and 2 when there are too few runs to show one."
 }
 
-// What --fail-on of a history may be.
+// The values of --fail-on for a history.
 const (
 	onChange     = "change"
 	onRegression = "regression"
@@ -88,7 +88,7 @@ func (c *historyCommand) look(e *env) Code {
 	return OK
 }
 
-// options reads the flags; all that is wrong with them is joined.
+// options parses the flags and joins all errors.
 func (c *historyCommand) options() (o history.Options, fail string, err error) {
 	o, fail = history.Options{Alpha: defaultAlpha, Latest: 10, Seed: 1}, onChange
 	var errs []error
@@ -118,7 +118,7 @@ func (c *historyCommand) options() (o history.Options, fail string, err error) {
 	return o, fail, errors.Join(errs...)
 }
 
-// print writes the history in the form that was asked for.
+// print writes the history in the requested format.
 func (c *historyCommand) print(e *env, found *history.History) error {
 	return c.Write(e.outlet(), layout.Document{
 		Title: "History", JSON: found,
@@ -127,7 +127,7 @@ func (c *historyCommand) print(e *env, found *history.History) error {
 	})
 }
 
-// level reads the value of --alpha.
+// level parses the value of --alpha.
 func level(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= 0.0001 && v <= 0.5) {

@@ -18,9 +18,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// secluded runs weir where it finds nothing of the user's: no servers, no fleets, no
-// settings. It fails where weir writes a control character or gives an exit code that
-// no page lists. A verb that ctx ends may go on writing behind the test.
+// secluded runs weir without access to anything of the user's: no servers, fleets or settings. It fails on
+// control characters in the output and on undocumented exit codes. A verb ended by ctx may still write
+// after the test.
 func secluded(ctx context.Context, t *testing.T, dir string, args ...string) {
 	t.Helper()
 	var out, complaints watch
@@ -36,8 +36,7 @@ func secluded(ctx context.Context, t *testing.T, dir string, args ...string) {
 	}
 }
 
-// alone has everything that weir looks for beside its arguments be in a new folder,
-// which it returns.
+// alone redirects everything that weir looks for besides its arguments to a new folder, which it returns.
 func alone(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,9 +46,8 @@ func alone(t *testing.T) string {
 	return dir
 }
 
-// TestNoValueOfAFlagPanics gives every flag of every verb values that no user means.
-// The fuzz tests of package scenario know only the flags of keys. The context has
-// ended, so that no value starts a server or a run.
+// Gives every flag of every verb odd values. The fuzz tests of package scenario cover only the flags of
+// keys. The context has ended, so that no value starts a server or a run.
 func TestNoValueOfAFlagPanics(t *testing.T) {
 	needs.Time(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -94,9 +92,8 @@ func TestNoValueOfAFlagPanics(t *testing.T) {
 	}
 }
 
-// TestNoFolderOfResultsPanics shows and compares folders in which one file was cut,
-// emptied, changed, or is something else. Package result's tests read such files;
-// this is about what the verbs do with the rest of the folder.
+// Shows and compares folders in which one file is truncated, empty, changed or replaced. Package result
+// tests reading such files; this tests what the verbs do with the rest of the folder.
 func TestNoFolderOfResultsPanics(t *testing.T) {
 	dir := alone(t)
 	if err := makeSeries(filepath.Join(dir, "good"), 2, made{seed: 1}); err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A crew is weir on several hosts, which are network namespaces, and the system that
-// it measures on another: a coordinator on host hub, a NATS server on host broker,
-// and agents on hosts of their names. They meet with TLS and a token.
+// A crew is weir on several hosts, which are network namespaces, and the measured system on another: a
+// coordinator on host hub, a NATS server on host broker, and agents on hosts with their names. They meet
+// with TLS and a token.
 type crew struct {
 	t     *testing.T
 	hosts *netHosts
@@ -41,8 +41,7 @@ type proc struct {
 	ended  chan struct{} // closed when it has
 }
 
-// muster makes hosts with the broker on one. Nothing of it is left when the test has
-// ended.
+// muster creates the hosts, with the broker on one. They are removed at the end of the test.
 func muster(t *testing.T, agents ...string) *crew {
 	t.Helper()
 	c := &crew{t: t, hosts: newNetHosts(t, append([]string{"hub", "broker"}, agents...)...), dir: t.TempDir()}
@@ -120,8 +119,8 @@ func (c *crew) agentOf(url, name string, args ...string) *proc {
 	return c.start(name, "agent "+name, append([]string{c.weir, "agent", "--name", name}, args...), "WEIR_JOIN="+url)
 }
 
-// run starts the coordinator of a run by so many agents, which meet there with
-// TLS and a token; its result is in folder r.
+// run starts the coordinator of a run with that many agents, which join with TLS and a token; its result is
+// in folder r.
 func (c *crew) run(agents int, args ...string) *proc {
 	c.t.Helper()
 	return c.runAt(agents, append([]string{"--listen", c.meeting()}, args...)...)
@@ -172,8 +171,8 @@ func (p *proc) until(t *testing.T, text string) {
 // secondsLeft is what a coordinator says once a second.
 var secondsLeft = regexp.MustCompile(`measuring, (\d+) s left`)
 
-// another kills the coordinator of a run, and a second later has another take the
-// run, whose id is told, up again.
+// another kills the coordinator of a run, and a second later another one resumes the run, whose id it
+// returns.
 func (c *crew) another(run *proc) (again *proc, id string) {
 	c.t.Helper()
 	run.signal(c.t, syscall.SIGKILL)
@@ -184,8 +183,8 @@ func (c *crew) another(run *proc) (again *proc, id string) {
 	return c.start("hub", "second coordinator", []string{c.weir, "run", "--resume", id}), id
 }
 
-// untilLeft waits until so many seconds are left to measure, or fewer: on a busy host
-// a second's line may be missing.
+// untilLeft waits until at most that many seconds are left to measure: on a busy host a second's line may
+// be missing.
 func (p *proc) untilLeft(t *testing.T, most int) {
 	t.Helper()
 	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -230,8 +229,8 @@ func (c *crew) result() *result.Result {
 	return r.Result
 }
 
-// ended checks how the run ended: with one of these exit codes, its books balanced,
-// and nothing of it left on the broker.
+// ended checks how the run ended: with one of these exit codes, message accounting balanced, and nothing of
+// it left on the broker.
 func (c *crew) ended(run *proc, codes ...Code) *result.Result {
 	c.t.Helper()
 	code := run.end(c.t)
@@ -294,7 +293,7 @@ func (c *crew) events(kind string) (texts []string) {
 	return texts
 }
 
-// slow makes a test on hosts run beside others: it waits 10 s and more for hosts to be missed.
+// slow runs a test on hosts in parallel: it waits 10 s and more until hosts are missed.
 func slow(t *testing.T) {
 	t.Helper()
 	needs.Time(t)

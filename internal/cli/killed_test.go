@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestKilledRunLeavesReadableFiles gives it no chance to tidy up.
+// SIGKILL leaves no chance to clean up.
 func TestKilledRunLeavesReadableFiles(t *testing.T) {
 	t.Parallel()
 	f := &flight{
@@ -68,9 +68,8 @@ func TestKilledRunLeavesReadableFiles(t *testing.T) {
 	}
 }
 
-// TestSignalInterruptsRunInAnyPhase goes through the signals that ask for the end, and
-// the phases that they may meet. The run ends as interrupted, its result can be
-// read and its books balance, and neither a process nor a folder is left.
+// Tries each signal that asks for the end in each phase. The run ends as interrupted, its result is
+// readable and balanced, and no process or folder is left.
 func TestSignalInterruptsRunInAnyPhase(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)

@@ -25,8 +25,8 @@ import (
 // quick is the race detector's option for processes of which there are many.
 const quick = "atexit_sleep_ms=0"
 
-// TestMain makes the test binary weir too: the guard of embedded systems, and
-// the command of the scripts.
+// TestMain makes the test binary act as weir too: as the guard of embedded systems, and as the scripts'
+// command.
 func TestMain(m *testing.M) {
 	if code, handled := guard.Main(os.Args); handled {
 		os.Exit(code)
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", quick); err != nil {
 		panic(err)
 	}
-	// Most of these tests wait: for runs, hosts and servers in processes of their own. Runs in this process change its
-	// settings, so their tests are not parallel.
+	// Most of these tests wait for runs, hosts and servers in other processes. Runs in this process change
+	// its settings, so their tests are not parallel.
 	if err := flag.Set("test.parallel", itoa(max(4, 2*runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
@@ -62,8 +62,8 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TMPDIR", e.WorkDir)
-			// What is up is the script's own; a script that starts servers links to
-			// what is installed already.
+			// Running systems belong to the script; a script that starts servers links to what is installed
+			// already.
 			e.Setenv(broker.VariableCache, filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("WEIR_FLEET_DIR", filepath.Join(e.WorkDir, "fleet"))
 			shared, err := broker.CacheDir(os.LookupEnv)
@@ -103,8 +103,8 @@ var goEnv = sync.OnceValue(func() map[string]string {
 	return found
 })
 
-// exits CODE[|CODE] COMMAND... runs a command that must exit with one of the
-// codes: an open-loop run is 0 or 5, since a busy host may well make it invalid.
+// exits CODE[|CODE] COMMAND... runs a command that must exit with one of the codes: an open-loop run exits
+// with 0 or 5, since a busy host may make it invalid.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND...")

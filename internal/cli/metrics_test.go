@@ -77,8 +77,7 @@ func dashboardAsks(t *testing.T) []string {
 	return all
 }
 
-// TestARunIsPushedToOpenTelemetry: by a push a second and one at the end. A collector that
-// is not there is told of, and spoils nothing.
+// With a push per second and one at the end. A missing collector is reported, and does no harm.
 func TestARunIsPushedToOpenTelemetry(t *testing.T) {
 	var pushes atomic.Int32
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
@@ -107,7 +106,7 @@ func TestARunIsPushedToOpenTelemetry(t *testing.T) {
 	}
 }
 
-// TestARealPrometheusScrapesARun is of Debian's package prometheus.
+// Uses Debian's package prometheus.
 func TestARealPrometheusScrapesARun(t *testing.T) {
 	needs.Time(t)
 	t.Parallel()

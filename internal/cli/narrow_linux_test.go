@@ -29,8 +29,7 @@ func tooWide(out string) (lines []string) {
 	return lines
 }
 
-// TestScreensFitASmallTerminal runs verbs on a pseudo-terminal of 40 columns. On one of 80 they
-// say the same words.
+// Runs verbs on a pseudo-terminal of 40 columns. Output for 80 columns must have the same words.
 func TestScreensFitASmallTerminal(t *testing.T) {
 	t.Parallel()
 	cache := t.TempDir()
@@ -62,8 +61,6 @@ func TestScreensFitASmallTerminal(t *testing.T) {
 	}
 }
 
-// TestEachHelpFitsASmallTerminal has the help of every verb in 40 columns, with every word
-// that it has in 80.
 func TestEachHelpFitsASmallTerminal(t *testing.T) {
 	t.Parallel()
 	help := func(cols int, verb ...string) string {

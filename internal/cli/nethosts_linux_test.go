@@ -29,9 +29,9 @@ type netHost struct {
 	port  string // of the bridge
 }
 
-// newNetHosts makes hosts of these names, 200 at most: the first has the address 10.77.0.1,
-// the next 10.77.0.2, and so on. Nothing of it can be reached from outside. It skips
-// the test in a run of the short ones, and where this machine does not let it. The hosts are gone when the test has ended.
+// newNetHosts creates hosts with these names, at most 200: the first has the address 10.77.0.1, the next
+// 10.77.0.2, and so on. Nothing outside can reach them. It skips the test in short runs, and if this
+// machine does not permit it. The hosts are removed at the end of the test.
 func newNetHosts(t testing.TB, names ...string) *netHosts {
 	t.Helper()
 	needs.Time(t)
@@ -90,11 +90,10 @@ func (h *netHosts) host(name string) *netHost {
 	return x
 }
 
-// Cut pulls a host's cable: what is sent meanwhile is lost, and no connection is
-// told.
+// Cut disconnects a host silently: packets sent meanwhile are lost.
 func (h *netHosts) Cut(name string) { h.link(name, "down") }
 
-// Mend puts it back.
+// Mend reconnects it.
 func (h *netHosts) Mend(name string) { h.link(name, "up") }
 
 func (h *netHosts) link(name, state string) {
@@ -105,8 +104,7 @@ func (h *netHosts) link(name, state string) {
 	}
 }
 
-// Start starts a command on a host. The caller waits for it. It is killed when this
-// process ends before.
+// Start starts a command on a host. The caller waits for it. It is killed if this process ends first.
 func (h *netHosts) Start(name string, cmd *exec.Cmd) error {
 	h.t.Helper()
 	space := h.host(name).space
@@ -120,8 +118,8 @@ func (h *netHosts) Start(name string, cmd *exec.Cmd) error {
 		if cmd.SysProcAttr == nil {
 			cmd.SysProcAttr = &syscall.SysProcAttr{}
 		}
-		// It is the end of this thread that the child would be told of, and not that of
-		// the process: the thread stays as long as the child.
+		// Pdeathsig refers to the end of this thread, not of the process: the thread stays as long as the
+		// child.
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 		err := cmd.Start()
 		started <- err

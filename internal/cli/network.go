@@ -10,10 +10,10 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// enter has this process begin again at the clients' end of a network, where a scenario
-// wants one and it is not there yet. Servers are installed before, since nothing outside is
-// reached from there. stdin is what of it was read; nil: nothing was. by says which agents do the
-// runs. It returns OK where the process goes on as it is.
+// enter re-executes this process at the clients' end of a network, if a scenario needs one and the process
+// is not there yet. It installs servers first, since nothing outside is reachable from there. stdin is the
+// standard input already read; nil: none. by says which agents execute the runs. It returns OK if the
+// process continues as it is.
 func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte, by gathering) Code {
 	wanted, err := series.CheckNetwork(all, by.Fleet != nil)
 	if err == nil {
@@ -45,7 +45,7 @@ type networkCommand struct {
 	NoColor bool `help:"No colour."`
 }
 
-// run lists the profiles with their sources, and says whether this host lends a network.
+// run lists the profiles with their sources, and whether this host supports a network.
 func (c *networkCommand) run(_ context.Context, e *env) Code {
 	p := new(layout.Page)
 	network.Show(p)

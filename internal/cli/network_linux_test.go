@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// networked skips the test where the host lends no network.
+// networked skips the test if the host does not support a network.
 func networked(t *testing.T) {
 	t.Helper()
 	needs.Time(t)
@@ -38,8 +38,8 @@ func devices(t *testing.T) string {
 	return strings.Join(names, " ")
 }
 
-// overNetwork flies, and once more while the host is too busy for the network to be as asked: weir then rightly refuses to
-// begin, which is not what the test is about. It returns the last flight and its exit code.
+// overNetwork calls flown again while the host is too busy to provide the requested network: weir then
+// rightly refuses to begin, which is not under test. It returns the last flight and its exit code.
 func overNetwork(t *testing.T, flown func() *flight) (*flight, int) {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -52,9 +52,8 @@ func overNetwork(t *testing.T, flown func() *flight) (*flight, int) {
 	}
 }
 
-// TestRunUsesRequestedNetwork has NATS JetStream behind a network: no message is
-// faster than the latency, a partition holds messages up, and the result says what was asked,
-// what was measured and what the link did.
+// NATS JetStream behind a network: no message is faster than the latency, a partition delays messages, and
+// the result has the requested, measured and actual network.
 func TestRunUsesRequestedNetwork(t *testing.T) {
 	networked(t)
 	before := devices(t)
@@ -98,7 +97,7 @@ func TestRunUsesRequestedNetwork(t *testing.T) {
 	}
 }
 
-// TestRunRejectsNetworkOffTarget asks for more than a link carries.
+// Requests more than a link can carry.
 func TestRunRejectsNetworkOffTarget(t *testing.T) {
 	networked(t)
 	f := &flight{args: []string{"run", "--target-bw", "10Gbit", "--out", "r"}}
@@ -116,7 +115,7 @@ func TestRunRejectsNetworkOffTarget(t *testing.T) {
 	}
 }
 
-// TestNetworkIsRemovedAfterRun ends runs in the middle, by Ctrl-C and by SIGKILL.
+// Ends runs in the middle, by Ctrl-C and by SIGKILL.
 func TestNetworkIsRemovedAfterRun(t *testing.T) {
 	networked(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {

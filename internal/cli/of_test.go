@@ -14,8 +14,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestLossBetweenTwoRuns: a run sends to a stream that exists, and a second one receives and books
-// it, once whole and once after messages were deleted.
+// A run sends to an existing stream, and a second run receives and accounts for it, once completely and
+// once after messages were deleted.
 func TestLossBetweenTwoRuns(t *testing.T) {
 	t.Parallel()
 	address := natsdtest.Start(t, func(o *server.Options) { o.JetStream, o.StoreDir = true, t.TempDir() }).ClientURL()

@@ -14,8 +14,8 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// natsServer is a NATS server, with a server's own flags, until a signal. Tests start
-// one where weir's own would not be: that listens on loopback alone.
+// natsServer runs a NATS server, with a server's own flags, until a signal. Tests use it where weir's own,
+// which listens on loopback only, does not suffice.
 func natsServer() {
 	fs := flag.NewFlagSet("natsserver", flag.ExitOnError)
 	o, err := server.ConfigureOptions(fs, os.Args[1:], fs.Usage, fs.Usage, fs.Usage)
@@ -30,8 +30,7 @@ func natsServer() {
 	fail(err)
 }
 
-// otherWeir is an agent of another version than this one's, of the name that it is
-// given.
+// otherWeir is an agent of a different version with the given name.
 func otherWeir() {
 	address, err := admission.Parse(os.Getenv("WEIR_JOIN"))
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// doing is how runs are done: shown as the flags say, and ended by signals.
+// doing returns how to execute runs: displayed as the flags say, and ended by signals.
 func (c *runCommand) doing(e *env, h *halting) series.Options {
 	return series.Options{
 		Dir: e.Dir, Host: e.host(), Files: c.read, Pages: &view.Pages{Session: c.session},
@@ -21,7 +21,7 @@ func (c *runCommand) doing(e *env, h *halting) series.Options {
 	}
 }
 
-// gather waits for the agents of a series, where it has some, until a signal comes.
+// gather waits for a series' agents, if any, or a signal.
 func (e *env) gather(ctx context.Context, s *series.Series) Code {
 	if !s.Gathers() {
 		return OK
@@ -34,16 +34,15 @@ func (e *env) gather(ctx context.Context, s *series.Series) Code {
 // close ends a series.
 func (e *env) close(s *series.Series) { e.complainEach(s.Close()) }
 
-// heard tells what went wrong with a run, which has that name among others, and returns the
-// exit code that it deserves.
+// heard reports a run's problems, with its name if there are several, and returns its exit code.
 func (c *runCommand) heard(e *env, o *series.Outcome, name string) Code {
 	if o.Result == nil {
 		e.refuse(o)
-		if unmade := (*series.FolderError)(nil); errors.As(o.Err, &unmade) { // another could be made a moment ago
+		if unmade := (*series.FolderError)(nil); errors.As(o.Err, &unmade) { // the folder could be created a moment ago
 			return Failed
 		}
 		code := codeOf(o.Err)
-		if code == Unreachable { // it may be that the two processes of a split run did not meet
+		if code == Unreachable { // the processes of a split run may not have connected
 			code = codeOfFleet(o.Err)
 		}
 		return code
@@ -54,7 +53,7 @@ func (c *runCommand) heard(e *env, o *series.Outcome, name string) Code {
 	return worst(c.codes(o)...)
 }
 
-// named is an error of what has that name among others; "": it is the only one.
+// named prefixes an error with a run's name; "": a single run.
 func named(name string, err error) error {
 	if name == "" {
 		return err
@@ -62,7 +61,7 @@ func named(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// resumed is an error of going on with a search or a suite: where its folder is to blame, the flag is named.
+// resumed names the flag in an error of resuming a search or a suite if its folder is to blame.
 func resumed(err error) error {
 	if wrong := (*series.KeptError)(nil); errors.As(err, &wrong) {
 		return fmt.Errorf("--resume: %w", err)
@@ -70,7 +69,7 @@ func resumed(err error) error {
 	return err
 }
 
-// notBegun tells why a search or a suite does not begin, or does not go on.
+// notBegun reports why a search or a suite does not begin or resume.
 func (e *env) notBegun(kind string, out *string, err error) Code {
 	folder := (*series.FolderError)(nil)
 	switch {
@@ -86,8 +85,8 @@ func (e *env) notBegun(kind string, out *string, err error) Code {
 	return code
 }
 
-// came prints what a search or a suite came to: what show writes on stdout, or, as JSON, v, with
-// the text on stderr.
+// came prints the result of a search or a suite: show's text on stdout, or v as JSON, with the text on
+// stderr.
 func (e *env) came(asJSON, quiet bool, v any, show func(io.Writer) error, code Code) Code {
 	out := e.Stdout
 	var err error

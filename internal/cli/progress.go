@@ -11,17 +11,17 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// A showing shows a run while it goes, and listens to signals.
+// A showing displays a run in progress, and listens to signals.
 type showing struct {
 	*view.Live
 	env     *env
 	run     series.Run
 	outlets *metrics.Outlets // for other programs; nil: none
 	hide    func()
-	deaf    func() // ends the listening
+	deaf    func() // stops listening
 }
 
-// observe begins to show a run. What is said meanwhile goes above its block.
+// observe starts to display a run. Messages go above its block.
 func (c *runCommand) observe(e *env, h *halting, r series.Run) series.Observer {
 	x := &showing{env: e, run: r, outlets: c.outlets}
 	if c.outlets != nil {
@@ -49,8 +49,8 @@ func (x *showing) Interval(iv *measure.Interval) {
 	x.Live.Interval(iv)
 }
 
-// serve shows the runs to Prometheus where --metrics says so, and pushes them to
-// OpenTelemetry where --otlp does, until end is called.
+// serve exposes the runs to Prometheus with --metrics, and pushes them to OpenTelemetry with --otlp, until
+// end is called.
 func (c *runCommand) serve(ctx context.Context, e *env) (end func(), err error) {
 	if c.Metrics == nil && c.OTLP == nil {
 		return func() {}, nil

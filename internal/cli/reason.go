@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// exit is what result.json keeps of the exit code that a run deserves; nil: OK.
+// exit returns the exit code for result.json; nil: OK.
 func (c *runCommand) exit(o *series.Outcome) *result.Exit {
 	code := worst(c.codes(o)...)
 	if code == OK {
@@ -21,11 +21,10 @@ func (c *runCommand) exit(o *series.Outcome) *result.Exit {
 	return &result.Exit{Code: int(code), Why: c.reason(code, o)}
 }
 
-// said is an exit code with its reason, as the last line of a run has it.
+// said formats an exit code with its reason, the last line of a run.
 func said(x *result.Exit) error { return fmt.Errorf("exit code %d: %s", x.Code, x.Why) }
 
-// ended tells why the command ends with code, after all else. Of several runs it names
-// the first that deserves it.
+// ended reports last why the command ends with code. Of several runs it names the first with that code.
 func (e *env) ended(code Code, exits map[string]*result.Exit, dirs []string) {
 	var with []string
 	for _, dir := range dirs {
@@ -34,7 +33,7 @@ func (e *env) ended(code Code, exits map[string]*result.Exit, dirs []string) {
 		}
 	}
 	switch {
-	case code == OK || len(with) == 0: // no run, or one without figures: its error says why
+	case code == OK || len(with) == 0: // no run, or one without figures: its error explains it
 	case len(dirs) == 1:
 		e.complain(said(exits[with[0]]))
 	default:
@@ -42,7 +41,7 @@ func (e *env) ended(code Code, exits map[string]*result.Exit, dirs []string) {
 	}
 }
 
-// reason says why a run with figures deserves an exit code.
+// reason explains the exit code of a run with figures.
 func (c *runCommand) reason(code Code, o *series.Outcome) string {
 	v := &o.Result.Verdict
 	if says := disturbed(code, v); says != "" {
@@ -72,7 +71,7 @@ func (c *runCommand) reason(code Code, o *series.Outcome) string {
 	return why
 }
 
-// deserved says why a verdict and its objectives deserve an exit code of codesOf.
+// deserved explains an exit code of codesOf for a verdict and its objectives.
 func deserved(code Code, v *result.Verdict, strict bool) string {
 	var failed, undecided []string
 	refused := ""

@@ -15,8 +15,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestEveryRunExitCodeHasReason reaches each code of a run with figures, and what is told
-// of the run beside them.
+// Reaches each exit code of a run with figures, and the reason reported with it.
 func TestEveryRunExitCodeHasReason(t *testing.T) {
 	t.Parallel()
 	check := func(name string, s result.Status) result.Check {
@@ -88,8 +87,7 @@ type aFault struct{}
 
 func (aFault) Error() string { return "off by one" }
 
-// TestFailedRunPrintsReasonLast holds the last line on the terminal to the
-// exit code, and the tests of a build server to both.
+// Compares the last line on the terminal with the exit code, and a build server's tests with both.
 func TestFailedRunPrintsReasonLast(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -31,8 +31,8 @@ type reportCommand struct {
 	Session     *uint64  `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message."`
 	NoColor     bool     `help:"No colour."`
 
-	require result.Status // of --require and the environment
-	window  time.Duration // of --window; 0: none
+	require result.Status // from --require and the environment
+	window  time.Duration // from --window; 0: none
 }
 
 // Help is what kong adds to the verb's help.
@@ -105,7 +105,7 @@ func (c *reportCommand) report(e *env) Code {
 	return c.gate(e, entries)
 }
 
-// format decides on the format.
+// format returns the requested format.
 func (c *reportCommand) format() (f view.Format, err error) {
 	if c.HTML && c.JSON {
 		return "", errors.New("--html and --json: a report has one format (one of them)")
@@ -137,8 +137,7 @@ func (c *reportCommand) format() (f view.Format, err error) {
 	return view.FormatText, nil
 }
 
-// read reads all folders, each once. Everything wrong with any is told, and ok
-// false.
+// read reads all folders, each once. It reports all errors; ok is then false.
 func (c *reportCommand) read(e *env, format view.Format) (entries []view.Entry, ok bool) {
 	entries, lacks, bad := e.place().Read(c.Dirs, view.Loading{Drawn: format == view.FormatHTML, Judged: c.Judge, Window: c.window})
 	for _, x := range bad {

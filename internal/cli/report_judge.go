@@ -14,7 +14,7 @@ const (
 	failOnVerdict = "verdict"
 )
 
-// checkGate refuses a --fail-on that asks for nothing, and reads --require.
+// checkGate refuses a --fail-on with nothing to check, and reads --require.
 func (c *reportCommand) checkGate(e *env) (err error) {
 	if c.require, err = e.requirement(c.Require); err != nil {
 		return err
@@ -32,8 +32,7 @@ func (c *reportCommand) checkGate(e *env) (err error) {
 	return nil
 }
 
-// gate is the exit code of a report that is written, by the verdicts that were
-// reached again.
+// gate is the exit code of a written report, by the repeated judgements.
 func (c *reportCommand) gate(e *env, entries []view.Entry) Code {
 	if c.FailOn == nil {
 		return OK

@@ -12,7 +12,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestHTMLIsNotWrittenToTerminal, where nobody could read it.
 func TestHTMLIsNotWrittenToTerminal(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")); err != nil {
@@ -33,7 +32,7 @@ func TestHTMLIsNotWrittenToTerminal(t *testing.T) {
 	}
 }
 
-// TestHTMLReportRejectsBrokenLogs: its logs are read, which the table's are not.
+// The HTML page reads the logs, unlike the table.
 func TestHTMLReportRejectsBrokenLogs(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")); err != nil {
@@ -57,7 +56,7 @@ func TestHTMLReportRejectsBrokenLogs(t *testing.T) {
 	}
 }
 
-// TestEmptySessionIsRejected, and with nothing on stdout and no folder.
+// Nothing on stdout, and no folder.
 func TestEmptySessionIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{

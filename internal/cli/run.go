@@ -50,17 +50,17 @@ type runCommand struct {
 	parties    `embed:""`
 	untilFlags `embed:""`
 
-	stdin                        []byte            // what was read of it; nil: nothing
-	read                         map[string][]byte // files that scenarios read, by path, where a fleet needs them
+	stdin                        []byte            // the part already read; nil: none
+	read                         map[string][]byte // files of the scenarios for a fleet, by path
 	keys                         *commandline.Keys
-	json, quiet, noColor, strict bool          // with the environment
-	require                      result.Status // the least verdict that will do
-	session                      uint64        // messages of a user's; 0: not asked for
+	json, quiet, noColor, strict bool          // flags combined with the environment
+	require                      result.Status // minimum verdict
+	session                      uint64        // messages in a user's session; 0: not requested
 	percentiles                  []float64
-	outlets                      *metrics.Outlets // of --metrics and --otlp; nil: neither
-	converted                    bool             // what a workload of another tool lost on the way was told
-	plan                         *series.Repeats  // of --append, and of --resume with a folder; nil: of the scenarios
-	until                        *series.Until    // whether further runs follow; nil: those of the scenarios alone
+	outlets                      *metrics.Outlets // for --metrics and --otlp; nil: neither
+	converted                    bool             // losses in converting a workload were reported
+	plan                         *series.Repeats  // for --append, and --resume with a folder; nil: from the scenarios
+	until                        *series.Until    // decides on further runs; nil: none
 }
 
 // Help is what weir run --help says before the flags.
@@ -81,10 +81,10 @@ func (*runCommand) Help() string {
 	return b.String()
 }
 
-// helpWidth is how wide the table of exit codes is, so that with its margin it fits 80 columns.
+// helpWidth is the width of the exit code table; with its margin it fits 80 columns.
 const helpWidth = 77
 
-// run does the main job: resolve, prepare, measure, write, show.
+// run resolves, prepares, measures, writes and displays.
 func (c *runCommand) run(ctx context.Context, e *env) Code {
 	var err error
 	if c.session, c.percentiles, err = askedFor(c.Session, c.Percentiles); err != nil {
@@ -112,7 +112,7 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	}
 	if c.File == "" {
 		resolve()
-	} else if code := e.interruptible(ctx, resolve); code != OK { // a pipe, or the keyboard, is read until it ends
+	} else if code := e.interruptible(ctx, resolve); code != OK { // a pipe, or the keyboard, is read to its end
 		return code
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if c.Explain {
 		return explain(e, scenarios)
 	}
-	if c.On == nil { // else the hosts that start the servers know
+	if c.On == nil { // else the hosts that start the servers check
 		if code := e.obtainable(ctx, scenarios); code != OK {
 			return code
 		}
@@ -154,8 +154,7 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	return c.execute(ctx, e, f, scenarios)
 }
 
-// complain tells what is wrong with the values of a command line that has other faults.
-// It reads no standard input.
+// complain reports invalid values in a command line with other faults. It does not read standard input.
 func (c *runCommand) complain(e *env) {
 	if c.File == "-" {
 		return
@@ -165,7 +164,7 @@ func (c *runCommand) complain(e *env) {
 	}
 }
 
-// precedence refuses --fifo where the system does.
+// precedence refuses --fifo if the system does not permit it.
 func precedence(asked bool) error {
 	if !asked {
 		return nil
@@ -176,7 +175,7 @@ func precedence(asked bool) error {
 	return nil
 }
 
-// resolve reads the file, the environment and the flags.
+// resolve combines the file, the environment and the flags.
 func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 	if err := c.environment(e); err != nil {
 		return nil, err
@@ -192,7 +191,7 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 	return all, err
 }
 
-// input reads what a scenario is made of.
+// input reads the source of the scenarios.
 func (c *runCommand) input(e *env) (in scenario.Inputs, err error) {
 	if in, err = c.inputs(e); err != nil {
 		return in, err
@@ -207,12 +206,12 @@ func (c *runCommand) input(e *env) (in scenario.Inputs, err error) {
 	}
 	in.Overrides = append(in.Overrides, options...)
 	if strings.Contains(c.File, "://") {
-		// Unshown: it may hold a password.
+		// Not shown: it may hold a password.
 		return in, errors.New("reading the scenario: the argument is a URL, not a file (--address says where a system is)")
 	}
 	switch {
 	case c.File == "-":
-		in.File = "stdin" // in messages; paths are relative to the working folder
+		in.File = "stdin" // in messages; paths are relative to the working directory
 		if e.Stdin == nil {
 			return in, errors.New("reading the scenario: there is no standard input (a scenario file)")
 		}
@@ -229,9 +228,9 @@ func (c *runCommand) input(e *env) (in scenario.Inputs, err error) {
 	return in, err
 }
 
-// inputs are those that are alike for every source of a scenario.
+// inputs returns the inputs common to all sources of a scenario.
 func (c *runCommand) inputs(e *env) (scenario.Inputs, error) {
-	// Absolute, so that the resolved scenario names files that are found from everywhere.
+	// Absolute, so that the resolved scenario names files independently of the working directory.
 	dir, err := filepath.Abs(e.Dir)
 	if err != nil {
 		return scenario.Inputs{}, fmt.Errorf("finding the working folder: %w", err)
@@ -240,7 +239,7 @@ func (c *runCommand) inputs(e *env) (scenario.Inputs, error) {
 		Drivers:  e.registry,
 		Env:      e.Env,
 		ReadFile: func(p string) ([]byte, error) { return c.readFor(e, p) },
-		// What options refer to does not travel: each agent looks it up by itself.
+		// What options refer to is not sent: each agent resolves it.
 		ReadOption: func(p string) ([]byte, error) { return scenario.ReadOption(e.path(p)) },
 		Elsewhere:  c.Fleet != nil,
 		Stat:       os.Stat,
@@ -249,10 +248,10 @@ func (c *runCommand) inputs(e *env) (scenario.Inputs, error) {
 	}, nil
 }
 
-// mostNamed bounds a file that a scenario names, in bytes. The longest is a trace.
+// mostNamed limits files that a scenario names, in bytes. The largest are traces.
 const mostNamed = 256 << 20
 
-// readFor reads a trace or payload that a scenario names. A fleet's agents get it too.
+// readFor reads a trace or payload that a scenario names, and keeps it for a fleet's agents.
 func (c *runCommand) readFor(e *env, p string) ([]byte, error) {
 	b, err := userfile.Read(e.path(p), mostNamed)
 	if err == nil {
@@ -264,7 +263,7 @@ func (c *runCommand) readFor(e *env, p string) ([]byte, error) {
 	return b, err
 }
 
-// unread says why the argument is not a scenario, and what may have been meant.
+// unread explains why the argument is not a scenario, and suggests what was meant.
 func (c *runCommand) unread(e *env, err error) error {
 	const allowed = "a scenario file"
 	if errors.Is(err, fs.ErrNotExist) {
@@ -286,7 +285,7 @@ func (c *runCommand) unread(e *env, err error) error {
 	return fmt.Errorf("reading the scenario: %w", err)
 }
 
-// explain prints what would be run.
+// explain prints the runs without executing them.
 func explain(e *env, runs []*scenario.Scenario) Code {
 	var texts [][]byte
 	for _, s := range runs {
@@ -298,7 +297,7 @@ func explain(e *env, runs []*scenario.Scenario) Code {
 
 var errEmptyOut = errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")
 
-// environment takes what the flags leave open from the environment.
+// environment reads settings that the flags leave open from the environment.
 func (c *runCommand) environment(e *env) error {
 	if v, ok := e.Env("WEIR_OUT"); ok && v != "" && c.Out == nil {
 		c.Out = &v
@@ -330,13 +329,13 @@ func (c *runCommand) environment(e *env) error {
 	return nil
 }
 
-// logTo has warnings and errors logged.
+// logTo enables the log, at level warning.
 func (e *env) logTo(w io.Writer) {
 	e.level.Set(slog.LevelWarn)
 	e.log = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: &e.level}))
 }
 
-// quieten has errors alone logged, such as those of servers that weir starts.
+// quieten limits the log to errors.
 func (e *env) quieten(quiet bool) {
 	if quiet {
 		e.level.Set(slog.LevelError)

@@ -206,8 +206,8 @@ func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSignalEndsReadingCommand stops a verb while it reads what does not come. A pipe in
-// a file's place makes no verb wait: package userfile refuses it.
+// Stops a verb while it waits for input. No verb waits for a pipe in place of a file: package userfile
+// refuses it.
 func TestSignalEndsReadingCommand(t *testing.T) {
 	stdin, keyboard := io.Pipe()
 	defer func() { _ = keyboard.Close() }()
@@ -333,7 +333,7 @@ func TestVanishedFolderIsNamed(t *testing.T) {
 	}
 }
 
-// A fate is what an odd driver does with a message.
+// A fate is what an odd driver does to a message.
 type fate int
 
 const (

@@ -18,15 +18,15 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// host is this one, for what is started on it.
+// host returns what is needed to start processes on this host.
 func (e *env) host() series.Host {
 	return series.Host{Self: e.Self, Env: e.Env, Log: e.log, AgentArgs: agentArgs}
 }
 
-// wordFIFO has the lanes of a process of a split run take precedence.
+// wordFIFO asks a process of a split run for real-time priority.
 const wordFIFO = "--fifo"
 
-// agentArgs are the arguments of a process of a split run, which env.internal reads.
+// agentArgs returns the arguments of a process of a split run, as env.internal parses them.
 func agentArgs(url, name string, fifo bool) []string {
 	args := []string{"internal", "agent", url, name}
 	if fifo {
@@ -35,8 +35,7 @@ func agentArgs(url, name string, fifo bool) []string {
 	return args
 }
 
-// execute has the runs of scenarios done, by a fleet where there is one, and shows what
-// they gave.
+// execute executes the scenarios, on a fleet if there is one, and displays the results.
 func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scenarios []*scenario.Scenario) Code {
 	ctx, h := e.halt(ctx)
 	defer h.cancel()
@@ -100,11 +99,11 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 	return worst(codes...)
 }
 
-// obtainable looks whether each server that scenarios have started is there, or can be
-// installed. It changes nothing, and tells all that the host lacks at once.
+// obtainable checks that each server to be started is installed, or can be. It changes nothing, and reports
+// all that the host lacks at once.
 func (e *env) obtainable(ctx context.Context, scenarios []*scenario.Scenario) Code {
 	if !slices.ContainsFunc(scenarios, func(s *scenario.Scenario) bool { return s.System.Start == scenario.StartProcess }) {
-		return OK // a signal is left to the run
+		return OK // the run handles signals
 	}
 	return e.interruptible(ctx, func() Code {
 		var codes []Code
@@ -115,7 +114,7 @@ func (e *env) obtainable(ctx context.Context, scenarios []*scenario.Scenario) Co
 	})
 }
 
-// ungathered tells why there is no fleet; nil: there is.
+// ungathered reports why there is no fleet; nil: there is one.
 func ungathered(e *env, err error) Code {
 	if err == nil {
 		return OK
@@ -123,7 +122,7 @@ func ungathered(e *env, err error) Code {
 	return e.told(codeOfFleet(err), fmt.Errorf("gathering the fleet: %w", err))
 }
 
-// unmade says how a folder that cannot be made is had; out is the value of --out.
+// unmade suggests a fix when mkdir fails; out is the value of --out.
 func unmade(out *string, err error) error {
 	switch {
 	case out != nil && errors.Is(err, result.ErrExists):
@@ -134,12 +133,12 @@ func unmade(out *string, err error) error {
 	return err
 }
 
-// complainOf tells of an error of a run.
+// complainOf reports an error of a run.
 func (e *env) complainOf(r *series.Run, err error) {
 	e.complain(named(r.Among(), err))
 }
 
-// conclude tells what a run came to, and returns the exit code that it deserves.
+// conclude reports the result of a run, and returns its exit code.
 func (c *runCommand) conclude(e *env, o *series.Outcome) Code {
 	if folder := (*series.FolderError)(nil); !o.Several && o.Result == nil && errors.As(o.Err, &folder) {
 		return e.refused(unmade(c.Out, o.Err))
@@ -155,7 +154,7 @@ func (c *runCommand) conclude(e *env, o *series.Outcome) Code {
 	return code
 }
 
-// codes are the exit codes that apply to a run with figures.
+// codes returns the exit codes that apply to a run with figures.
 func (c *runCommand) codes(o *series.Outcome) []Code {
 	r := o.Result
 	var codes []Code
@@ -176,15 +175,14 @@ func (c *runCommand) codes(o *series.Outcome) []Code {
 	return append(codes, codesOf(&r.Verdict, c.strict, c.require)...)
 }
 
-// refuse tells why a run gave no figures, in one line, and after it what may
-// help.
+// refuse reports why a run gave no figures, in one line, followed by advice.
 func (e *env) refuse(o *series.Outcome) {
-	if codeOf(o.Err) == Interrupted { // what it interrupted is not what went wrong
+	if codeOf(o.Err) == Interrupted { // what was interrupted did not fail
 		e.complainOf(&o.Run, errors.New("interrupted before the first message: the run has no figures"))
 		return
 	}
 	e.complainOf(&o.Run, errors.New(strings.ReplaceAll(o.Err.Error(), "\n", "; ")))
-	var stranger *engine.StrangerError // it has said what answers
+	var stranger *engine.StrangerError // it already names what answers
 	if errors.Is(o.Err, driver.ErrUnreachable) && !errors.As(o.Err, &stranger) {
 		if advice := e.absent(&o.Scenario.System); advice != "" {
 			e.say("%s", advice)
@@ -195,7 +193,7 @@ func (e *env) refuse(o *series.Outcome) {
 	}
 }
 
-// absent says how to have a system that does not answer; "" where the error says it all.
+// absent says how to start a system that does not answer; "" if the error says it all.
 func (e *env) absent(s *scenario.System) string {
 	addressed := driver.HasOption(s.Definition.New(), "address")
 	if s.Start != scenario.StartNone || !addressed {
@@ -224,7 +222,7 @@ func (e *env) absent(s *scenario.System) string {
 	return fmt.Sprintf("nothing answers at the default address of %s: add %s to have weir start a server, or --address for a server of yours", s.Definition.Name, way)
 }
 
-// exposed says, once, that a fault meets messages that are on one node only.
+// exposed warns, once, of a fault that affects messages on a single node.
 func (e *env) exposed(scenarios []*scenario.Scenario) {
 	for _, s := range scenarios {
 		if says := s.Exposed(); says != "" {
@@ -234,7 +232,7 @@ func (e *env) exposed(scenarios []*scenario.Scenario) {
 	}
 }
 
-// overlooked says that a variable names a server, where weir starts one of its own.
+// overlooked warns that a variable names a server, but weir starts one of its own.
 func (e *env) overlooked(scenarios []*scenario.Scenario) {
 	for _, s := range scenarios {
 		if name := series.AddressVariable(s.System.Definition.Name, e.Env); name != "" && s.System.Start == scenario.StartEmbedded {
@@ -244,7 +242,7 @@ func (e *env) overlooked(scenarios []*scenario.Scenario) {
 	}
 }
 
-// durable names the driver's options that are about what is synchronised.
+// durable names the driver's options about syncing to disk.
 func durable(s *scenario.Scenario) string {
 	var names []string
 	for _, o := range driver.Options(s.System.Config) {
@@ -258,8 +256,8 @@ func durable(s *scenario.Scenario) string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// show prints what a run gave: the table of a single one, a line for one of
-// several, result.json where it is asked for.
+// show prints a run's result: the table of a single run, a line for one of several, or result.json if
+// requested.
 func (c *runCommand) show(e *env, o *series.Outcome) error {
 	table := e.Stdout
 	if c.json {
@@ -287,7 +285,7 @@ func (c *runCommand) show(e *env, o *series.Outcome) error {
 	return view.Text(table, view.Entry{Entry: result.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}}, ro)
 }
 
-// overview prints what several runs gave.
+// overview prints the results of several runs.
 func (c *runCommand) overview(e *env, p *series.Repeats, dir string) error {
 	w := e.Stdout
 	if c.json {
@@ -304,12 +302,12 @@ func (c *runCommand) overview(e *env, p *series.Repeats, dir string) error {
 	return view.Overview(w, view.Entries(p.Entries()), o)
 }
 
-// tables is how they are shown.
+// tables returns how to format them.
 func (c *runCommand) tables(e *env) view.Options {
 	return view.Options{Short: !c.Full, Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
 }
 
-// askedFor reads --session and --percentiles; 0 and nil where they are not given.
+// askedFor parses --session and --percentiles; 0 and nil if not given.
 func askedFor(session *uint64, percentiles *string) (messages uint64, out []float64, err error) {
 	if session != nil {
 		if messages = *session; messages == 0 {

@@ -98,7 +98,7 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	return OK
 }
 
-// checkPublish refuses a folder that cannot be made, and flags that it makes idle.
+// checkPublish refuses a folder that cannot be created, and flags without effect there.
 func (c *serveCommand) checkPublish(e *env) error {
 	if c.Publish == nil {
 		return nil
@@ -134,7 +134,7 @@ func (c *serveCommand) publish(ctx context.Context, e *env, x *index.Index) Code
 	return OK
 }
 
-// address is where to listen.
+// address returns the address to listen on.
 func (c *serveCommand) address() (string, error) {
 	if c.Listen == nil {
 		return defaultListen, nil
@@ -146,7 +146,7 @@ func (c *serveCommand) address() (string, error) {
 	return at, nil
 }
 
-// token is what browsers must show; "": nothing.
+// token is the secret that browsers must present; "": none.
 func (c *serveCommand) token(e *env) (string, error) {
 	if c.TokenFile == nil {
 		if !c.Start {
@@ -161,7 +161,7 @@ func (c *serveCommand) token(e *env) (string, error) {
 	return token, err
 }
 
-// tls is the configuration of HTTPS; nil: it is HTTP.
+// tls returns the HTTPS configuration; nil: plain HTTP.
 func (c *serveCommand) tls(e *env) (*tls.Config, error) {
 	switch {
 	case c.TLSCert == nil && c.TLSKey == nil:
@@ -188,7 +188,7 @@ func (c *serveCommand) tls(e *env) (*tls.Config, error) {
 func (c *serveCommand) checkDir(e *env) error {
 	const allowed = "a folder that holds the folders of runs"
 	if strings.Contains(c.Dir, "://") {
-		return fmt.Errorf("an argument is a URL, not a folder (%s)", allowed) // unshown: it may hold a password
+		return fmt.Errorf("an argument is a URL, not a folder (%s)", allowed) // not shown: it may hold a password
 	}
 	switch st, err := os.Stat(e.path(c.Dir)); {
 	case errors.Is(err, fs.ErrNotExist):

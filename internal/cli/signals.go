@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// stoppable returns a context that the first signal ends.
+// stoppable returns a context that the first signal cancels.
 func (e *env) stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -19,8 +19,8 @@ func (e *env) stoppable(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
-// interruptible returns what f returns. A signal, or the end of ctx, does not end f, which
-// is left to itself, since the process ends.
+// interruptible returns what f returns. On a signal, or the end of ctx, it abandons f, since the process
+// ends.
 func (e *env) interruptible(ctx context.Context, f func() Code) Code {
 	done := make(chan Code, 1)
 	go func() { done <- f() }()
@@ -33,8 +33,8 @@ func (e *env) interruptible(ctx context.Context, f func() Code) Code {
 	return e.told(Interrupted, errors.New("interrupted"))
 }
 
-// through does f until it ends. The first signal is told, and ends the context of f; at the
-// second, f is left to itself. signalled says whether there was one.
+// through runs f to its end. The first signal is reported, and cancels f's context; at the second, f is
+// abandoned. signalled reports whether there was one.
 func through(ctx context.Context, from <-chan os.Signal, f func(context.Context) error, first func(os.Signal)) (signalled bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -55,8 +55,7 @@ func through(ctx context.Context, from <-chan os.Signal, f func(context.Context)
 	}
 }
 
-// A halting is how signals end runs: the first when what is in flight has arrived, and the
-// second at once.
+// A halting is how signals end runs: the first after messages in flight have arrived, the second at once.
 type halting struct {
 	stop   chan struct{} // closed by the first
 	cancel context.CancelFunc
@@ -64,13 +63,13 @@ type halting struct {
 	heard  int
 }
 
-// halt has signals end what is done under the context that it returns.
+// halt lets signals end what runs under the returned context.
 func (e *env) halt(ctx context.Context) (context.Context, *halting) {
 	ctx, cancel := context.WithCancel(ctx)
 	return ctx, &halting{stop: make(chan struct{}), cancel: cancel, from: e.Signals}
 }
 
-// listen takes signals until end is called: the first closes stop, the second cancels.
+// listen handles signals until end is called: the first closes stop, the second cancels.
 func (h *halting) listen(note func(format string, args ...any)) (end func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -99,7 +98,7 @@ func (h *halting) listen(note func(format string, args ...any)) (end func()) {
 	}
 }
 
-// asked reports whether several runs are to end between two of them, when nothing listens.
+// asked reports whether to end between two runs, when nothing listens.
 func (h *halting) asked(ctx context.Context) bool {
 	select {
 	case _, ok := <-h.from:

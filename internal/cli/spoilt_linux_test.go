@@ -19,11 +19,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestThrottledOrSwappingRunIsNotValid has the kernel itself do to a run
-// what the checks of throttling and of swap look for. It takes control groups
-// and swap space of one's own, which root has on a machine of one's own, and
-// mostly not in a container. Where the kernel refuses, what it said is why this
-// is skipped; the same checks on figures are internal/judge's tests.
+// The kernel itself causes what the checks for throttling and swapping detect. This needs private control
+// groups and swap space, which root has on its own machine but mostly not in a container. If the kernel
+// refuses, its error is the reason to skip; the same checks on figures are tested in internal/judge.
 func TestThrottledOrSwappingRunIsNotValid(t *testing.T) {
 	needs.Time(t)
 	// The quota is a fifth of a core. A group that is in another shares that one's.

@@ -47,8 +47,7 @@ func doubted(t *testing.T, v result.Verdict, checks ...string) {
 	t.Errorf("none of %s is in doubt: %+v", strings.Join(checks, ", "), v.Checks)
 }
 
-// TestDisturbedRunIsNotValid spoils real runs, each in one way that a user
-// may meet.
+// Spoils real runs, each in a way that users may encounter.
 func TestDisturbedRunIsNotValid(t *testing.T) {
 	needs.Time(t)
 	t.Run("by others on every core", func(t *testing.T) {
@@ -81,8 +80,7 @@ func TestDisturbedRunIsNotValid(t *testing.T) {
 		if late := r.Latency.Send.Lateness.MaxNS; late == nil || *late < int64(800*time.Millisecond) {
 			t.Errorf("it was stopped for 1 s, and nothing was later than %s", spelled(late))
 		}
-		// Of 9 s it stood for one: that is beyond p90 at least, in which the
-		// lane had nothing to do but wait.
+		// Stopped for one of 9 s: that is at least beyond p90, while the pacer had nothing to do but wait.
 		doubted(t, v, judge.CheckLateness)
 		for _, c := range v.Checks {
 			if c.Name == judge.CheckLateness && !strings.Contains(c.Why, "The host woke the generator too late") {

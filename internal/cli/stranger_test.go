@@ -15,9 +15,8 @@ import (
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
-// TestAServerOfAnotherSystemIsNamed: a client at a server of another protocol, or without
-// TLS at one that expects it, is told what answers there, and nothing is advised that
-// supposes an empty port.
+// A client at a server of another protocol, or without TLS at a TLS server, is told what answers there,
+// with no advice that assumes an unused port.
 func TestAServerOfAnotherSystemIsNamed(t *testing.T) {
 	t.Parallel()
 	nats := strings.TrimPrefix(natsdtest.Start(t, func(*server.Options) {}).ClientURL(), "nats://")

@@ -23,7 +23,7 @@ type suiteCommand struct {
 	Run  suiteRun  `cmd:"" help:"Run a suite: every row against every system."`
 }
 
-// suiteHelp is common to the verbs.
+// suiteHelp is shared by the verbs.
 const suiteHelp = "A suite repeats the experiments of an article. It holds their parameters as data, and the figures that the article printed. " +
 	"A suite of yours is a YAML file: name its path, which ends in .yaml."
 
@@ -68,7 +68,7 @@ func (*suiteRun) Help() string {
 		"Exit codes are those of weir run. The worst of all runs counts."
 }
 
-// suite reads one by its name, or from a file.
+// suite loads a suite by its name, or from a file.
 func (e *env) suite(name string) (*suite.Suite, error) {
 	s, err := suite.Open(name, e.path(name))
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	return e.came(c.JSON, c.Quiet, x.Report, show, code)
 }
 
-// measure does the runs of a suite.
+// measure executes the runs of a suite.
 func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, s *series.Series, x *series.Suite, h *halting) Code {
 	var codes []Code
 	for row := range s.All(ctx, h.stop) {
@@ -197,7 +197,7 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, s *series
 	return worst(codes...)
 }
 
-// prepare plans the suite, or takes up the one in a folder. It touches nothing.
+// prepare plans the suite, or resumes the one in a folder. It has no side effects.
 func (c *suiteRun) prepare(e *env, r *runCommand, o *series.Options) (x *series.Suite, err error) {
 	if r.require, err = e.requirement(c.Require); err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (c *suiteRun) prepare(e *env, r *runCommand, o *series.Options) (x *series.
 	return x, err
 }
 
-// chosen are the words of a flag; nil where it is not given.
+// chosen splits a flag's value into words; nil if not given.
 func chosen(text *string) []string {
 	if text == nil {
 		return nil

@@ -24,8 +24,7 @@ func TestThePageOfSuitesListsEveryField(t *testing.T) {
 	}
 }
 
-// TestInterruptedSuiteNamesResumeCommand: with what ran in the table, without the run that
-// was cut short.
+// The table has the completed runs, without the interrupted one.
 func TestInterruptedSuiteNamesResumeCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,8 +45,7 @@ func TestInterruptedSuiteNamesResumeCommand(t *testing.T) {
 	}
 }
 
-// TestSuiteWithUnsupportedFaultIsRejected: before anything starts, with the row, and
-// with how to leave it out.
+// Before anything starts, with the row, and how to leave it out.
 func TestSuiteWithUnsupportedFaultIsRejected(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -120,7 +120,7 @@ func (x *tty) end() (code int, out string) {
 
 var sequence = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
-// TestTheViewOnATerminal runs weir on a pseudo-terminal that becomes narrower.
+// Runs weir on a pseudo-terminal that becomes narrower.
 func TestTheViewOnATerminal(t *testing.T) {
 	t.Parallel()
 	x := start(t, 80, []string{"TERM=xterm"}, "run", "--driver", "chan", "--warmup", "1s", "--measure", "5m", "--out", "r")

@@ -14,21 +14,21 @@ import (
 	"github.com/weirmq/weir/internal/series"
 )
 
-// untilFlags add runs to a series until a figure is known closely enough.
+// untilFlags add runs to a series until a figure is known precisely enough.
 type untilFlags struct {
 	UntilShown *string `placeholder:"[FIGURE=]PERCENT" help:"Add runs in turns until the difference between the first scenario and each other is known to within PERCENT. With one scenario, add runs until their median is known to within PERCENT. FIGURE says which figure, such as e2e.p99 or received.rate (default: none; without FIGURE, the main figure of the mode)."`
 	MostRuns   *int    `placeholder:"N" help:"With --until-shown, the most runs of each scenario, with those that the folder has already (6 to 100; default: 32)."`
 	MostTime   *string `placeholder:"DURATION" help:"With --until-shown, begin no new round of runs after this time (default: none)."`
 }
 
-// Bounds of --most-runs.
+// Limits of --most-runs.
 const (
-	fewestRuns  = 6 // of each scenario at the first look
+	fewestRuns  = 6 // per scenario at the first look
 	usualRuns   = 32
 	mostRunsMay = 100
 )
 
-// untilShown reads the flags; nil where none is given.
+// untilShown parses the flags; nil if none is given.
 func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*series.Until, error) {
 	f := &c.untilFlags
 	switch {
@@ -76,7 +76,7 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*series
 	return u, nil
 }
 
-// unshown says why no more runs were done, where the figure is not known.
+// unshown says why the runs ended with the figure unknown.
 func unshown(u *series.Until) string {
 	switch u.Stop {
 	case series.NoFigure:
@@ -93,7 +93,7 @@ func unshown(u *series.Until) string {
 	return "the runs were ended before"
 }
 
-// shownUntil says what was shown, and why no more runs were done.
+// shownUntil says what was shown, and why the runs ended.
 func shownUntil(u *series.Until) []string {
 	share := strconv.FormatFloat(100*u.Goal.Share, 'f', -1, 64) + " %"
 	head := fmt.Sprintf("shown        %s is known to within %s, from %d runs each", u.Figure, share, u.Look.Runs)

@@ -16,8 +16,8 @@ import (
 	"github.com/weirmq/weir/result/resulttest"
 )
 
-// TestUserProcessIsMonitored runs beside a shell that keeps a core busy, as if that
-// were the system, and finds it in the result, in the host's course and on the page.
+// Runs beside a shell that keeps a core busy, in place of the system, and finds it in the result, in the
+// host's course and on the page.
 func TestUserProcessIsMonitored(t *testing.T) {
 	if _, ok := proctree.One(proctree.Host(), os.Getpid()); !ok {
 		needs.Host(t, "proc", "no process in /proc")

@@ -29,37 +29,37 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// A World is all that the program has of its surroundings.
+// A World is the program's environment.
 type World struct {
 	Args    []string // without the program's name
 	Env     func(name string) (string, bool)
 	Environ []string  // "NAME=value"; the names are read
-	Dir     string    // working folder
-	Stdin   io.Reader // of `weir run -`; nil: there is none
+	Dir     string    // working directory
+	Stdin   io.Reader // for `weir run -`; nil: none
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Drivers []driver.Definition
-	Absent  []driver.Absent          // those that only weir-all has
-	Tested  func() []tested.Entry    // what the drivers were tested against; read when a verb shows it; nil: nothing
-	Self    string                   // path of weir's own binary, which child processes are
-	Enter   func(stdin []byte) error // replaces this process by one at the clients' end of a network, with that standard input; nil: it cannot
-	Signals <-chan os.Signal         // those that ask for the end; nil: never any
+	Absent  []driver.Absent          // drivers that only weir-all has
+	Tested  func() []tested.Entry    // what the drivers were tested against, loaded on demand; nil: nothing
+	Self    string                   // path of weir's own binary, for child processes
+	Enter   func(stdin []byte) error // re-executes this process at the clients' end of a network, with that standard input; nil: not supported
+	Signals <-chan os.Signal         // requests to end; nil: never any
 
-	StdoutTerminal bool                     // may hold colour
-	StderrTerminal bool                     // may be rewritten
-	Size           func() (cols, lines int) // of the terminal, now; nil, and 0: not known
+	StdoutTerminal bool                     // supports colour
+	StderrTerminal bool                     // supports rewriting
+	Size           func() (cols, lines int) // of the terminal now; nil, or 0: unknown
 }
 
-// Process returns the surroundings of this process, which must not have read
-// any signal yet: SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGABRT are weir's from here
-// on. To Go the last two are crashes with exit code 2, which means wrong usage here.
+// Process returns the world of this process, which must not have handled signals yet: from here on weir
+// handles SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGABRT. Go treats the last two as crashes with exit code 2,
+// which means wrong usage here.
 func Process(drivers []driver.Definition, absent []driver.Absent, record func() []tested.Entry) World {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT)
-	// Whoever reads along may leave (weir run | head): a run is not lost for that.
-	// Notify, not Ignore, since child processes would inherit the latter.
+	// A closed pipe (weir run | head) must not abort the run. Notify, not Ignore, which child processes
+	// would inherit.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	self, _ := os.Executable() // without it only embedded systems cannot be started, which says so
+	self, _ := os.Executable() // without it only embedded systems cannot start, with an error
 	return World{
 		Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Drivers: drivers, Absent: absent, Tested: record, Self: self, Signals: signals,
@@ -76,7 +76,7 @@ func Process(drivers []driver.Definition, absent []driver.Absent, record func() 
 	}
 }
 
-// commands is the grammar of the command line.
+// commands is the command line grammar.
 type commands struct {
 	Run        runCommand        `cmd:"" help:"Measure a system. With no argument: NATS JetStream, started by weir, 1 KiB at 1000/s, about 15 s."`
 	Capacity   capacityCommand   `cmd:"" help:"Find the highest rate that keeps an objective, as an interval."`
@@ -98,23 +98,22 @@ type commands struct {
 	Version    versionCommand    `cmd:"" help:"Print the versions of weir, Go and the client libraries."`
 }
 
-// An env is what a verb runs in.
+// An env is the environment of a verb.
 type env struct {
 	World
-	console  *view.Console // is Stderr
+	console  *view.Console // writes to Stderr
 	registry *driver.Registry
 	log      *slog.Logger
 	level    slog.LevelVar // of log
 }
 
-// A verb is a command that runs.
+// A verb is a runnable command.
 type verb interface {
 	run(ctx context.Context, e *env) Code
 }
 
-// Main runs the program and returns its exit code. It reads and writes nothing
-// but what is in w and the files that the arguments name; ctx ending stops it
-// at once.
+// Main runs the program and returns its exit code. It accesses only w and the files that the arguments
+// name; the end of ctx stops it at once.
 func Main(ctx context.Context, w World) int {
 	return int(run(ctx, w))
 }
@@ -169,15 +168,14 @@ func run(ctx context.Context, w World) Code {
 	return v.run(ctx, e)
 }
 
-// internal runs this process as what weir starts of itself, and reports whether
-// it is one of those.
+// internal runs this process as one of weir's own child processes, and reports whether it is one.
 func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 	if len(e.Args) < 2 || e.Args[0] != "internal" {
 		return OK, false
 	}
 	var err error
 	switch rest := e.Args[2:]; e.Args[1] {
-	case "agent": // of a run that is split over two processes
+	case "agent": // of a run split over two processes
 		if len(rest) < 2 {
 			return e.refused(errors.New("internal agent: wants a URL and a name, and perhaps --fifo")), true
 		}
@@ -210,12 +208,12 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 	return OK, true
 }
 
-// userOrSecret are the parts of an argument that a log should not have: the value of an option
-// with such a name, and the user of an address.
+// userOrSecret matches the parts of an argument that must not be logged: values of options with such names,
+// and users in addresses.
 var userOrSecret = regexp.MustCompile(`(?i)((?:pass|secret|token|credential)[^=]*=).*|(://)[^/@]*@`)
 
-// elsewhere names the program that has every driver, and says how to run it as this one was
-// run, which was built at that version, or from a folder if there is none.
+// elsewhere names the program with every driver, and how to run it in place of this one, built at that
+// version, or in a folder if there is none.
 func (w World) elsewhere(version string) string {
 	command := "go install ./cmd/weir-all && weir-all"
 	if strings.Contains(w.Self, "go-build") { // where go run puts programs
@@ -223,7 +221,7 @@ func (w World) elsewhere(version string) string {
 	} else if version != "" {
 		command = "go install github.com/weirmq/weir/cmd/weir-all@" + version + " && weir-all"
 	}
-	if len(w.Args) > 0 && (w.Args[0] == "agent" || w.Args[0] == "internal") { // said to a coordinator
+	if len(w.Args) > 0 && (w.Args[0] == "agent" || w.Args[0] == "internal") { // reported to a coordinator
 		return "weir-all: " + command + " agent ..."
 	}
 	for _, a := range w.Args {
@@ -242,8 +240,8 @@ func (e *env) complainEach(err error) {
 	}
 }
 
-// parts returns what was joined, nothing of nil. An error that wraps several in one line
-// ("%w: %w") is one.
+// parts splits a joined error; nothing for nil. An error that wraps several in one line ("%w: %w") stays
+// whole.
 func parts(err error) []error {
 	if err == nil {
 		return nil
@@ -258,14 +256,13 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-// say writes a line to the user, or several. What would move a terminal's cursor or
-// paint is replaced, because an argument or a server may hold it. An error of
-// stderr has no one to go to.
+// say writes one or more lines to the user. It replaces control sequences, which an argument or a server
+// may contain. Write errors on stderr cannot be reported.
 func (e *env) say(format string, args ...any) {
 	_, _ = io.WriteString(e.Stderr, layout.Readable(fmt.Sprintf(format, args...))+"\n")
 }
 
-// color reports whether the terminal that shows the table takes colour.
+// color reports whether the terminal that shows the table supports colour.
 func (e *env) color(off, onStderr bool) bool {
 	if off || e.colourless() {
 		return false
@@ -276,8 +273,7 @@ func (e *env) color(off, onStderr bool) bool {
 	return e.StdoutTerminal
 }
 
-// width returns the columns of the terminal that shows the table, 0 where it
-// goes elsewhere.
+// width is the columns of the terminal that shows the table, 0 if it goes elsewhere.
 func (e *env) width(onStderr bool) int {
 	if on := e.StdoutTerminal && !onStderr || e.StderrTerminal && onStderr; !on || e.Size == nil {
 		return 0
@@ -286,8 +282,7 @@ func (e *env) width(onStderr bool) int {
 	return cols
 }
 
-// colourless reports whether the environment asks for no colour, or the terminal
-// has none.
+// colourless reports whether the environment disables colour, or the terminal has none.
 func (e *env) colourless() bool {
 	if v, ok := e.Env("NO_COLOR"); ok && v != "" {
 		return true
@@ -301,12 +296,12 @@ func (e *env) colourless() bool {
 	return v == "dumb"
 }
 
-// text is how pages are written on stdout.
+// text returns how pages are written on stdout.
 func (e *env) text(noColor bool) layout.Text {
 	return layout.Terminal(e.width(false), e.color(noColor, false))
 }
 
-// place is the user's working folder.
+// place is the user's working directory.
 func (e *env) place() view.Place { return view.Place(e.Dir) }
 
 // path makes a path of the user's absolute.

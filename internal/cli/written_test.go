@@ -20,9 +20,8 @@ import (
 // written is not what docs/formats says.
 const codeUnwritten = 99
 
-// written holds every result folder below dir that has been written since then
-// against docs/formats, and reaches its verdict again. All runs of this package's tests and scripts go through
-// it.
+// written checks every result folder below dir that was written since then against docs/formats, and judges
+// it again. All runs of this package's tests and scripts go through it.
 func written(dir string, since time.Time) error {
 	var errs []error
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -44,8 +43,8 @@ func written(dir string, since time.Time) error {
 	return nil
 }
 
-// judgedAgain reaches the verdict of a stored result again, from the folder alone, and
-// tells where it is not the one that was stored, to the letter.
+// judgedAgain judges a stored result again, from the folder alone, and reports any difference from the
+// stored verdict.
 func judgedAgain(dir string) error {
 	saved, err := result.Read(dir)
 	if err != nil {
@@ -64,8 +63,7 @@ func judgedAgain(dir string) error {
 	return nil
 }
 
-// audit runs weir and, where it ran well enough to write, holds what it wrote
-// against docs/formats.
+// audit runs weir and, if it got far enough to write, checks its output against docs/formats.
 func audit(run func() int) int {
 	since := time.Now()
 	code := run()

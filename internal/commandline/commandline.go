@@ -1,6 +1,6 @@
-// Package commandline reads what people type: verbs, flags of one or two hyphens, keys of
-// scenarios as flags, and what other tools call these. One reading tells all that is wrong.
-// It does not do what verbs do, and knows their names only to explain flags.
+// Package commandline parses what people type: verbs, flags with one or two hyphens, scenario keys as
+// flags, and the names that other tools use for these. One parse reports all errors. It does not execute
+// verbs, and knows their names only to explain flags.
 package commandline
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Environment are where help goes, and the drivers with options of their own.
+// An Environment is the destination of help, and the drivers with options of their own.
 type Environment struct {
 	Stdout, Stderr io.Writer
-	Columns        int // of the terminal that shows help; 0: not known
+	Columns        int // of the terminal that shows help; 0: unknown
 	Drivers        []driver.Definition
 }
 
-// A Grammar is all that can be typed.
+// A Grammar is the grammar of the command line.
 type Grammar struct {
 	Model   *kong.Application
 	parser  *kong.Kong
 	drivers []driver.Definition
 	helped  bool
-	all     bool // help was asked for with every flag
+	all     bool // help with every flag was requested
 }
 
-// New makes the grammar of a struct of commands, as kong has it.
+// New builds the grammar from kong's struct of commands.
 func New(commands any, in Environment) (*Grammar, error) {
 	g := &Grammar{drivers: in.Drivers}
 	var err error
@@ -53,17 +53,16 @@ func New(commands any, in Environment) (*Grammar, error) {
 	return g, nil
 }
 
-// A Reading is a command line as it was understood.
+// A Reading is a parsed command line.
 type Reading struct {
-	Args   []string   // as the parser took them
-	Helped bool       // help was asked for, and is written
-	Verb   *kong.Node // nil: what is wrong is not only flags that it does not have
+	Args   []string   // as passed to the parser
+	Helped bool       // help was requested and written
+	Verb   *kong.Node // nil: there are errors other than unknown flags
 	Faults []error    // what is wrong
-	Hint   string     // which command lists what can be given
+	Hint   string     // the command that lists what is allowed
 }
 
-// Read reads the arguments behind the program's name. Its error is that help could not be
-// written.
+// Read parses the arguments after the program's name. Its error means that help could not be written.
 func (g *Grammar) Read(args []string) (*Reading, error) {
 	r := &Reading{Args: g.everything(spoken(normalize(args)))}
 	r.Hint = helps(g.Model, r.Args)
@@ -87,7 +86,7 @@ func (g *Grammar) Read(args []string) (*Reading, error) {
 	switch {
 	case err == nil:
 		r.Verb = k.Selected()
-	case len(r.Faults) == 0 || !strings.HasPrefix(err.Error(), "expected "): // what is missing may have gone with a flag
+	case len(r.Faults) == 0 || !strings.HasPrefix(err.Error(), "expected "): // the missing argument may have been taken by an unknown flag
 		r.Faults = append(r.Faults, explained(err))
 	}
 	return r, nil

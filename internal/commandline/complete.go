@@ -38,18 +38,17 @@ func Script(shell string) string {
 	return map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[shell]
 }
 
-// Completing is what completion knows beside the grammar.
+// Completing is what completion needs besides the grammar.
 type Completing struct {
 	Drivers *driver.Registry
 	Env     func(name string) (string, bool)
-	Path    func(string) string // makes a path of the user's absolute
+	Path    func(string) string // makes a user's path absolute
 }
 
-// Complete answers the scripts. words are those after the program's name up to
-// the cursor; the last is the one being typed, and may be empty. Each line is
-// what may stand there, in whole, with a tab and a description where there is
-// one; one that ends in = goes on without a blank. ":files yaml" and ":folders"
-// leave it to the shell to list some. What is wrong is answered by nothing.
+// Complete answers the scripts. words are those after the program's name up to the cursor; the last is
+// being typed, and may be empty. Each line is a complete candidate, with a tab and a description if there
+// is one; one ending in = continues without a blank. ":files yaml" and ":folders" ask the shell to list
+// files. Errors give no answer.
 func Complete(app *kong.Application, in Completing, words []string) string {
 	if len(words) == 0 {
 		words = []string{""}
@@ -70,31 +69,31 @@ func Complete(app *kong.Application, in Completing, words []string) string {
 	return b.String()
 }
 
-// Completes reports whether it is known what a flag or a positional argument may be, or
-// that nothing is to be said of it.
+// Completes reports whether the values of a flag or a positional argument are known, or known not to be
+// completed.
 func Completes(v *kong.Value) bool {
 	_, ok := valueKinds[placeholder(v)]
 	return ok || v.Enum != "" || v.IsBool()
 }
 
-// A candidate is what may stand at the cursor.
+// A candidate is a possible word at the cursor.
 type candidate struct{ word, means string }
 
-// A completer knows what may stand where.
+// A completer computes candidates.
 type completer struct {
 	app  *kong.Application
 	in   Completing
 	keys map[string]scenario.Key // by flag
 
-	// What stands before the cursor.
+	// The words before the cursor.
 	node    *kong.Node
 	given   map[string][]string // values of flags, by name
-	args    []string            // positional ones of the node
-	open    *kong.Flag          // the flag with the value that is being typed
-	literal bool                // behind --
+	args    []string            // positional arguments of the node
+	open    *kong.Flag          // flag whose value is being typed
+	literal bool                // after --
 }
 
-// answer returns the candidates for the word cur behind before.
+// answer returns the candidates for the word cur after before.
 func (c *completer) answer(before []string, cur string) []candidate {
 	c.node, c.given = c.app.Node, map[string][]string{}
 	if len(before) > 0 && before[0] == "help" {
@@ -130,12 +129,12 @@ func (c *completer) answer(before []string, cur string) []candidate {
 	}
 	i := min(len(c.args), len(p)-1)
 	if len(c.args) > i && !p[i].IsCumulative() {
-		return nil // there are no more
+		return nil // no further argument
 	}
 	return begin(c.values(p[i], cur), cur)
 }
 
-// repeats reports whether a flag may be given several times.
+// repeats reports whether a flag can be repeated.
 func (c *completer) repeats(f *kong.Flag) bool {
 	if k, ok := c.keys[f.Name]; ok {
 		return k.Repeats
@@ -143,8 +142,7 @@ func (c *completer) repeats(f *kong.Flag) bool {
 	return f.IsCumulative()
 }
 
-// read takes a whole word from before the cursor; false where nothing can
-// follow it.
+// read consumes a word before the cursor; false if nothing can follow it.
 func (c *completer) read(w string) bool {
 	switch {
 	case c.open != nil:
@@ -182,7 +180,7 @@ func (c *completer) read(w string) bool {
 	return true
 }
 
-// begin returns those that begin with cur, and the requests for files.
+// begin returns the candidates that begin with cur, and the requests for files.
 func begin(all []candidate, cur string) []candidate {
 	return slices.DeleteFunc(all, func(x candidate) bool { return !strings.HasPrefix(x.word, ":") && !strings.HasPrefix(x.word, cur) })
 }
@@ -197,7 +195,7 @@ func (c *completer) verbs() []candidate {
 	return all
 }
 
-// allFlags are those that may stand behind the node.
+// allFlags returns the flags allowed after the node.
 func (c *completer) allFlags() []*kong.Flag {
 	var all []*kong.Flag
 	for _, group := range c.node.AllFlags(true) {
@@ -206,7 +204,7 @@ func (c *completer) allFlags() []*kong.Flag {
 	return all
 }
 
-// flag finds a flag by what was typed.
+// flag finds a flag by its typed form.
 func (c *completer) flag(typed string) *kong.Flag {
 	name := strings.TrimPrefix(typed, "--")
 	for _, f := range c.allFlags() {
@@ -217,8 +215,8 @@ func (c *completer) flag(typed string) *kong.Flag {
 	return nil
 }
 
-// flags lists the flags that may still be given: by their short form, or where
-// that does not fit by their path.
+// flags lists the flags that can still be given: by their short form, or if that does not match by their
+// path.
 func (c *completer) flags(cur string) []candidate {
 	var all []candidate
 	if c.node == c.app.Node {
@@ -261,15 +259,14 @@ func (c *completer) tied(name, value string) []candidate {
 		name += "="
 	}
 	for i := range all {
-		if !strings.HasPrefix(all[i].word, ":") { // files are tied by the script
+		if !strings.HasPrefix(all[i].word, ":") { // the script adds the prefix to files
 			all[i].word = name + all[i].word
 		}
 	}
 	return all
 }
 
-// valueKinds are what the values of flags and positional arguments are, by the
-// word that help shows for them.
+// valueKinds complete the values of flags and positional arguments, by their placeholder in help.
 var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"<file>": func(*completer, string) []candidate { return []candidate{{":files yaml yml", ""}} }, // a scenario
 	"<dir>":  folders,
@@ -300,24 +297,24 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"SCALE":       nil,
 	"N":           nil,
 	"DURATION":    nil,
-	"ADDRESS":     nil, // not known
+	"ADDRESS":     nil, // unknown
 	"HOST:PORT":   nil,
 	"[HOST]:PORT": nil,
-	"URL":         nil, // a secret, or not known
+	"URL":         nil, // a secret, or unknown
 	"NAME":        nil, // of an agent
 	"KEY=VALUE":   nil,
 	"LIST":        func(*completer, string) []candidate { return wordsOf([]string{agent.AllowBroker}) },
 	"IP":          nil,
-	"NAMES":       nil, // of variables: what is in the environment is not told
+	"NAMES":       nil, // of variables: the environment is not revealed
 	"PATHS":       func(*completer, string) []candidate { return []candidate{{":files", ""}} },
-	"AGENT":       nil, // no agent is asked
-	"ID":          nil, // of a token: the folder of tokens is not opened, and so made, for a word
+	"AGENT":       nil, // agents are not queried
+	"ID":          nil, // of a token: completion must not open, and so create, the keep
 	"RATE":        nil,
 	"KEY":         nil,
-	"VALUE":       nil, // a key's, where it has no words
+	"VALUE":       nil, // a key's, if it has no fixed words
 }
 
-// formats are those in which the verb writes.
+// formats are the output formats of the verb.
 func (c *completer) formats() []string {
 	formats := []string{"text", "markdown"}
 	if c.node.Name == "report" {
@@ -329,8 +326,8 @@ func (c *completer) formats() []string {
 	return formats
 }
 
-// terms are the words that weir explains. Those of two words are left out: a shell
-// would have to quote them.
+// terms are the words in the glossary. Terms of two words are omitted, since a shell would have to quote
+// them.
 func terms() []candidate {
 	var all []candidate
 	for _, w := range glossary.Words() {
@@ -343,7 +340,7 @@ func terms() []candidate {
 
 func folders(*completer, string) []candidate { return []candidate{{":folders", ""}} }
 
-// placeholder is the word that help shows for a value.
+// placeholder is a value's placeholder in help.
 func placeholder(v *kong.Value) string {
 	if v.Flag != nil {
 		return v.Flag.PlaceHolder
@@ -354,8 +351,7 @@ func placeholder(v *kong.Value) string {
 	return "<" + v.Name + ">"
 }
 
-// values lists what a flag or a positional argument may be. cur is what is typed
-// of it.
+// values lists the values of a flag or a positional argument. cur is the part already typed.
 func (c *completer) values(v *kong.Value, cur string) []candidate {
 	if v.Enum != "" {
 		return wordsOf(v.EnumSlice())
@@ -391,7 +387,7 @@ func (c *completer) drivers() []candidate {
 	return all
 }
 
-// systems are those that recipes start.
+// systems are the systems with recipes.
 func (c *completer) systems() []candidate {
 	entries, err := broker.Catalog(c.in.Drivers)
 	if err != nil {
@@ -404,7 +400,7 @@ func (c *completer) systems() []candidate {
 	return all
 }
 
-// setting completes a setting of the system that is named, and what it may be.
+// setting completes a setting of the named system, or its value.
 func (c *completer) setting(cur string) []candidate {
 	entries, err := broker.Catalog(c.in.Drivers)
 	if err != nil || len(c.args) == 0 {
@@ -430,14 +426,14 @@ func (c *completer) setting(cur string) []candidate {
 	return all
 }
 
-// driverLine finds the driver in the text of a scenario.
+// driverLine finds the driver in a scenario's text.
 var driverLine = regexp.MustCompile(`\bdriver:\s*["']?([\w-]+)`)
 
-// mostScenario bounds what is read of a scenario for completing.
+// mostScenario limits how much of a scenario is read for completion.
 const mostScenario = 1 << 20
 
-// driver is the one that a run with these words would have: by the flag, the
-// environment or the scenario, or the default.
+// driver is the driver that a run with these words would use: from the flag, the environment or the
+// scenario, or the default.
 func (c *completer) driver() (driver.Definition, bool) {
 	name := "jetstream"
 	if len(c.args) > 0 {
@@ -461,7 +457,7 @@ func (c *completer) driver() (driver.Definition, bool) {
 	return d, err == nil
 }
 
-// options are those of the driver.
+// options are the driver's options.
 func (c *completer) options() []driver.Option {
 	d, ok := c.driver()
 	if !ok {
@@ -470,8 +466,7 @@ func (c *completer) options() []driver.Option {
 	return driver.Options(d.New())
 }
 
-// option lists the options of the driver as NAME=, or, where cur has the = of
-// one, what it may be.
+// option lists the driver's options as NAME=, or if cur contains = the values of that option.
 func (c *completer) option(cur string) []candidate {
 	name, _, valued := strings.Cut(cur, "=")
 	var all []candidate
@@ -492,7 +487,7 @@ func (c *completer) option(cur string) []candidate {
 	return all
 }
 
-// firstSentence shortens help to what fits beside a word.
+// firstSentence shortens help to fit beside a word.
 func firstSentence(s string) string {
 	s, _, _ = strings.Cut(strings.Join(strings.Fields(s), " "), ". ")
 	const most = 80

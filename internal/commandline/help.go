@@ -12,13 +12,13 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// wide is how many columns kong's two columns of help take.
+// wide is the width that kong's two-column help needs.
 const wide = 80
 
-// usual are the flags of weir run that its help shows; --help=all shows all of them.
+// usual are the flags in the help of weir run; --help=all shows all.
 var usual = []string{"driver", "address", "start", "rate", "size", "measure", "producers", "consumers", "repeat", "slo", "fault", "out", "help"}
 
-// everything turns --help=all into --help with every flag.
+// everything handles --help=all as --help with every flag.
 func (g *Grammar) everything(args []string) []string {
 	g.all = false
 	args = slices.Clone(args)
@@ -33,8 +33,8 @@ func (g *Grammar) everything(args []string) []string {
 	return args
 }
 
-// help writes help for a terminal of so many columns; 0 where that is not known. One with
-// less room than kong's help takes gets the same words one below the other.
+// help writes help for a terminal of that many columns; 0 if unknown. On narrower terminals than kong's
+// help needs, it stacks the same texts.
 func (g *Grammar) help(cols int) kong.HelpPrinter {
 	return func(o kong.HelpOptions, ctx *kong.Context) error {
 		node := ctx.Selected()
@@ -85,14 +85,14 @@ func (g *Grammar) help(cols int) kong.HelpPrinter {
 	}
 }
 
-// hide hides flags from the help of a command.
+// hide hides flags from a command's help.
 func hide(node *kong.Node, hidden func(*kong.Flag) bool) {
 	for _, f := range node.Flags {
 		f.Hidden = f.Hidden || hidden(f)
 	}
 }
 
-// shorten leaves the usual flags in the help of a command, and says how to list the others.
+// shorten keeps the usual flags in a command's help, and says how to list the others.
 func shorten(node *kong.Node) {
 	all := 0
 	hide(node, func(f *kong.Flag) bool { all++; return !slices.Contains(usual, f.Name) })
@@ -102,11 +102,10 @@ func shorten(node *kong.Node) {
 	node.Detail = fmt.Sprintf("weir run --help=all shows all %d flags, the environment variables and the exit codes.", all)
 }
 
-// columns are what separates the columns of a table in a text of help.
+// columns matches the column separators of tables in help texts.
 var columns = regexp.MustCompile(`\s{2,}`)
 
-// prose puts a text of help on a page: its paragraphs, and its tables, which have lines that begin
-// with blanks.
+// prose writes a help text to a page: paragraphs, and tables, whose lines begin with blanks.
 func prose(p *layout.Page, text string) {
 	for part := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
 		if part == "" {
@@ -120,7 +119,7 @@ func prose(p *layout.Page, text string) {
 		t := layout.Listing("", "")
 		for line := range strings.Lines(part) {
 			cells := columns.Split(strings.TrimSpace(line), 2)
-			if last := len(t.Rows) - 1; len(cells) == 1 && last >= 0 { // goes on with the line above
+			if last := len(t.Rows) - 1; len(cells) == 1 && last >= 0 { // continues the line above
 				t.Rows[last][1].Text += " " + cells[0]
 				continue
 			}
@@ -130,8 +129,7 @@ func prose(p *layout.Page, text string) {
 	}
 }
 
-// flags puts a command's flags on a page, each with its help below it, under the headings of
-// their groups.
+// flags writes a command's flags to a page, each with its help below, under the headings of their groups.
 func flags(p *layout.Page, node *kong.Node, help kong.HelpValueFormatter) {
 	const rest = "Flags:"
 	titles, pages := []string{rest}, map[string]*layout.Page{rest: new(layout.Page)}

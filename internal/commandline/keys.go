@@ -14,15 +14,15 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// Keys holds a flag for each key of a scenario: its short form where it
-// has one, with the path as an alias, so that --rate is --load.rate.
+// Keys has a flag for each scenario key: its short form if it has one, with the path as an alias, so that
+// --rate is --load.rate.
 type Keys struct {
 	keys  []scenario.Key
-	value reflect.Value // pointer to a struct of one []string for each key, which keeps every use of its flag
+	value reflect.Value // pointer to a struct with a []string for each key, one element per use of its flag
 	Args  []string      // as given, to know which form was used
 }
 
-// NewKeys returns the flags of all keys that are not of files alone.
+// NewKeys returns the flags of all keys except those for files only.
 func NewKeys() *Keys {
 	f := &Keys{}
 	var fields []reflect.StructField
@@ -52,7 +52,7 @@ func NewKeys() *Keys {
 	return f
 }
 
-// group is the heading under which help lists the flag of the key at path.
+// group is the help heading for the flag of the key at path.
 func group(path string) string {
 	section, _, two := strings.Cut(path, ".")
 	title := map[string]string{"system": "System", "topology": "Topology", "load": "Load", "message": "Messages", "consume": "Consumers", "network": "Network"}[section]
@@ -62,10 +62,10 @@ func group(path string) string {
 	return title
 }
 
-// Plugin is what a command embeds to have the flags.
+// Plugin gives a command that embeds Keys the flags.
 func (f *Keys) Plugin() kong.Plugins { return kong.Plugins{f.value.Interface()} }
 
-// Overrides returns the flags that were given, each use of one by itself.
+// Overrides returns the given flags, one override per use.
 func (f *Keys) Overrides() []scenario.Override {
 	var out []scenario.Override
 	for i, k := range f.keys {
@@ -85,13 +85,13 @@ func (f *Keys) spelling(k scenario.Key) string {
 	return "--" + k.Short
 }
 
-// Options reads --option NAME=VALUE and --address.
+// Options parses --option NAME=VALUE and --address.
 func Options(options, address []string) ([]scenario.Override, error) {
 	var out []scenario.Override
 	for _, o := range options {
 		name, value, ok := strings.Cut(o, "=")
 		if !ok || name == "" {
-			return nil, errors.New("--option: has no = between a name and a value (NAME=VALUE)") // unshown: it may be a password
+			return nil, errors.New("--option: has no = between a name and a value (NAME=VALUE)") // not shown: it may be a password
 		}
 		out = append(out, scenario.Override{Flag: "--option " + name, Path: "system.options." + name, Value: value})
 	}
@@ -101,12 +101,11 @@ func Options(options, address []string) ([]scenario.Override, error) {
 	return out, nil
 }
 
-// negative is a value that looks like a flag.
+// negative matches a negative value, which looks like a flag.
 var negative = regexp.MustCompile(`^-[0-9.]`)
 
-// normalize rewrites what the parser of flags does not know: --system.options.X
-// becomes --option X=, and a value below zero is tied to its flag, so that it is
-// refused as a value.
+// normalize rewrites what kong does not support: --system.options.X becomes --option X=, and negative
+// values are tied to their flags, to be refused as values.
 func normalize(args []string) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {

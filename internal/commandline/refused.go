@@ -8,8 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// explained says more of what the parser of the command line refuses: what an
-// argument that is missing would be.
+// explained adds to a parser error what a missing argument would be.
 func explained(err error) error {
 	var refused *kong.ParseError
 	if !errors.As(err, &refused) {
@@ -39,14 +38,13 @@ func explained(err error) error {
 	return err
 }
 
-// lower writes a sentence of help as the end of another.
+// lower turns a sentence of help into the end of another.
 func lower(s string) string {
 	return strings.ToLower(s[:1]) + strings.TrimSuffix(s[1:], ".")
 }
 
-// repeated refuses a flag that is given twice and does not add up: one of the two would
-// have no effect. The flags of keys see to that themselves; that of a switch may be
-// repeated, as in an alias of the shell.
+// repeated refuses a repeated flag that is not cumulative, since one of the values would have no effect.
+// Keys check this themselves; a switch may be repeated, as by a shell alias.
 func repeated(k *kong.Context) error {
 	seen := map[*kong.Flag]bool{}
 	for _, p := range k.Path {

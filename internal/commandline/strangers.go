@@ -14,9 +14,8 @@ import (
 	"github.com/weirmq/weir/internal/view"
 )
 
-// strangers takes the flags that the command does not have out of args, each with the
-// value behind it, and says of each what may have been meant. So one attempt tells all
-// that is wrong with a command line.
+// strangers removes unknown flags, each with its value, from args, and suggests what each may have meant,
+// so that one attempt reports all errors of a command line.
 func (g *Grammar) strangers(args []string) (rest []string, faults []error) {
 	node, _ := commandOf(g.Model, args)
 	known := map[string]bool{}
@@ -68,13 +67,13 @@ func (g *Grammar) strangers(args []string) (rest []string, faults []error) {
 	return rest, faults
 }
 
-// oneHyphen is a flag's name behind the single hyphen that some tools have.
+// oneHyphen matches a long flag's name after a single hyphen, as in some tools.
 var oneHyphen = regexp.MustCompile(`^[A-Za-z][A-Za-z-]+$`)
 
-// letterTied is a flag of one letter with its value behind it, as -c100.
+// letterTied matches a one-letter flag with its value attached, as -c100.
 var letterTied = regexp.MustCompile(`^[A-Za-z]=?[0-9]`)
 
-// commandOf is the command that args name, and how one types it.
+// commandOf returns the command that args name, and how to type it.
 func commandOf(model *kong.Application, args []string) (node *kong.Node, typed string) {
 	node, typed = model.Node, "weir"
 	for _, word := range args {
@@ -85,7 +84,7 @@ func commandOf(model *kong.Application, args []string) (node *kong.Node, typed s
 	return node, typed
 }
 
-// helps says which command lists what can be given.
+// helps returns the command that lists what is allowed.
 func helps(model *kong.Application, args []string) string {
 	node, typed := commandOf(model, args)
 	switch {
@@ -100,8 +99,7 @@ func helps(model *kong.Application, args []string) string {
 	return typed + " --help lists its flags"
 }
 
-// strange says of a flag that the verb does not have, as it was written and by its name,
-// what may have been meant.
+// strange suggests what an unknown flag, given as written and by name, may have meant.
 func (g *Grammar) strange(verb, written, name string, names []string) error {
 	if hint := ownOf(verb, name); hint != "" {
 		return fmt.Errorf("unknown flag %s%s", written, hint)
@@ -125,7 +123,7 @@ func (g *Grammar) strange(verb, written, name string, names []string) error {
 	return fmt.Errorf("unknown flag %s", written)
 }
 
-// strangeLetter says of a flag of one letter what may have been meant.
+// strangeLetter suggests what a one-letter flag may have meant.
 func strangeLetter(verb, letter string) error {
 	flags := map[string]string{
 		"n": "--messages", "c": "--producers or --consumers", "d": "--measure", "t": "--measure or --producers",
@@ -141,8 +139,7 @@ func strangeLetter(verb, letter string) error {
 	return fmt.Errorf("unknown flag -%s, did you mean %s?", letter, flags)
 }
 
-// ownOf says what does in weir what a flag does that other tools have for such a verb, ""
-// where weir knows no such flag.
+// ownOf returns weir's equivalent of a flag that other tools have for such a verb, "" if there is none.
 func ownOf(verb, name string) string {
 	in := func(names ...string) bool { return slices.Contains(names, name) }
 	switch {
@@ -166,8 +163,7 @@ func ownOf(verb, name string) string {
 	return ""
 }
 
-// shown is what does in other verbs what a flag that they do not have does elsewhere, ""
-// where weir knows no such flag.
+// shown returns the equivalent in other verbs of a flag that they lack, "" if there is none.
 func shown(verb, name string) string {
 	switch {
 	case slices.Contains([]string{"compare", "history"}, verb) && slices.Contains([]string{"format", "output"}, name):

@@ -10,8 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// known refuses an argument where a verb belongs that is not one, and names what may
-// have been meant.
+// known refuses an unknown verb, and suggests what may have been meant.
 func known(model *kong.Application, args []string) error {
 	said, node := "", model.Node
 	for _, word := range args {
@@ -43,8 +42,8 @@ func known(model *kong.Application, args []string) error {
 	return nil
 }
 
-// meant returns the verb that a word may stand for: one that other tools call so, or
-// one spelt like it; "" where there is none.
+// meant returns the verb for a word: one that other tools name so, or one spelt similarly; "" if there is
+// none.
 func meant(word string, verbs []string) string {
 	var others []string // the first of them that is among verbs
 	switch word {
@@ -73,7 +72,7 @@ func meant(word string, verbs []string) string {
 	return driver.Nearest(word, verbs)
 }
 
-// spoken turns what people say for help and the version into verbs and flags.
+// spoken translates the usual spellings of help and version into verbs and flags.
 func spoken(args []string) []string {
 	switch {
 	case len(args) == 0:

@@ -7,12 +7,12 @@ import (
 	"github.com/weirmq/weir/internal/stats"
 )
 
-// KeyName parts runs by the names of their scenarios.
+// KeyName groups runs by the names of their scenarios.
 const KeyName = "name"
 
-// keyed are the values of the keys of runs, and which keys vary.
+// keyed has the values of keys in runs, and which keys vary.
 type keyed struct {
-	values []facts // of each run
+	values []facts // per run
 	names  []string
 	vary   map[string][]string // the values of each key, in the order of the runs
 }
@@ -27,7 +27,7 @@ func keysOf(runs []Run) keyed {
 			}
 		}
 	}
-	for i, r := range runs { // last: a key says more
+	for i, r := range runs { // last, since a key is more informative
 		k.values[i].add(KeyName, scenarioName(r))
 	}
 	k.names = append(k.names, KeyName)
@@ -40,7 +40,7 @@ func keysOf(runs []Run) keyed {
 	return k
 }
 
-// scenarioName is that of the scenario that a run is of, or repeats.
+// scenarioName is the name of a run's scenario, or of the repeated one.
 func scenarioName(r Run) string {
 	if s := r.Result.Run.Series; s != "" {
 		return s
@@ -48,8 +48,7 @@ func scenarioName(r Run) string {
 	return r.Result.Run.Name
 }
 
-// key is the key that is meant: the last word of one that varies will do, where no other
-// ends so.
+// key resolves a key: the last word of a varying one is enough if it is unique.
 func (k keyed) key(given string) string {
 	if len(k.vary[given]) > 1 {
 		return given
@@ -70,12 +69,11 @@ func (k keyed) key(given string) string {
 	return meant
 }
 
-// Varied returns the keys that vary in runs, by which By parts them.
+// Varied returns the keys that vary in runs, by which By can group them.
 func Varied(runs []Run) []string { return keysOf(runs).names }
 
-// Apart returns a key that parts runs of several scenarios into those of each, where such
-// sides can be compared: each has enough runs that count, and the same was measured. It is
-// "" where there is none.
+// Apart returns a key that separates the scenarios of runs, if the sides can be compared: each has enough
+// usable runs, and the same was measured. It is "" if there is none.
 func Apart(runs []Run) string {
 	k := keysOf(runs)
 	scenarios := k.vary[KeyName]
@@ -103,10 +101,10 @@ func Apart(runs []Run) string {
 	return ""
 }
 
-// usualAlpha is the chance of a wrong claim that is accepted where no other is given.
+// usualAlpha is the default probability of a false claim.
 const usualAlpha = 0.05
 
-// parts reports whether all runs of a scenario have one value of a key.
+// parts reports whether all runs of a scenario have the same value of a key.
 func (k keyed) parts(name string) bool {
 	of := map[string]string{}
 	for _, v := range k.values {

@@ -10,11 +10,10 @@ import (
 // ErrNotVaried is wrapped by By when the runs do not differ in a key.
 var ErrNotVaried = errors.New("does not vary")
 
-// By parts runs by a key of their scenarios, such as system.options.storage, or by name: a
-// side for each value, in the order in which the file of the runs has them, or else in that
-// of the runs. The side of a run without the key is that of none. The last word of a key
-// will do where only one that varies ends so: driver is system.driver.
-// Runs that all have one value are ErrNotVaried, and the error lists the keys that vary.
+// By groups runs by a key of their scenarios, such as system.options.storage, or by name: one side for each
+// value, in the order of the runs' file if there is one, else of the runs. Runs without the key form the
+// side "none". The last word of a varying key is enough if it is unique: driver is system.driver. If all
+// runs have the same value, the error is ErrNotVaried, and lists the keys that vary.
 func By(runs []Run, key string) ([]Side, error) {
 	k := keysOf(runs)
 	values, vary := k.values, k.vary
@@ -25,7 +24,7 @@ func By(runs []Run, key string) ([]Side, error) {
 		}
 		return nil, fmt.Errorf("%s %w in these runs (%s)", key, ErrNotVaried, strings.Join(k.names, ", "))
 	}
-	place := map[string]int{} // of each value's scenario that comes first in the file
+	place := map[string]int{} // first position in the file of each value's scenarios
 	for i, r := range runs {
 		v := values[i].value(key)
 		if p := place[v]; p == 0 || r.Result.Run.Place < p {
@@ -44,7 +43,7 @@ func By(runs []Run, key string) ([]Side, error) {
 	return sides, nil
 }
 
-// scenarioFacts are the keys of a run's scenario that say what was measured.
+// scenarioFacts returns the scenario keys that say what was measured.
 func scenarioFacts(r Run) facts {
 	var f facts
 	f.add("system.driver", r.Result.System.Driver)
@@ -56,7 +55,7 @@ func scenarioFacts(r Run) facts {
 	return f
 }
 
-// value is that of a key, none where it is absent.
+// value is the value of a key, none if absent.
 func (f facts) value(name string) string {
 	for _, x := range f {
 		if x.Name == name {

@@ -1,8 +1,7 @@
-// Package compare says in what the runs of one side differ from those of
-// another, and how surely. What counts as one observation is a run, never a
-// message: a million messages of one run say very well what that run was like,
-// and nothing of how another of the same kind would be. It reads result folders
-// and connects to nothing.
+// Package compare determines how the runs of one side differ from those of another, and how certainly. The
+// unit of observation is the run, not the message: a million messages of one run describe that run very
+// well, but say nothing about the next run of the same kind. It reads result folders and connects to
+// nothing.
 package compare
 
 import (
@@ -17,42 +16,42 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Schema is that of a Comparison as JSON; docs/formats/compare.md describes it.
+// Schema is the JSON format of a Comparison; docs/formats/compare.md describes it.
 const Schema = "weir.compare/v1"
 
 // Errors of Compare.
 var (
-	// ErrDifferent: the runs differ in what makes comparing them meaningless.
+	// ErrDifferent says that the runs differ in what makes a comparison meaningless.
 	ErrDifferent = errors.New("different things were measured")
-	// ErrTooFew: a side has too few runs for any difference to be shown.
+	// ErrTooFew says that a side has too few runs to show any difference.
 	ErrTooFew = errors.New("too few runs")
-	// ErrFigure: a figure was chosen that cannot be compared.
+	// ErrFigure says that a chosen figure cannot be compared.
 	ErrFigure = errors.New("cannot be compared")
-	// ErrSameRun: a run stands on two sides, or twice on one.
+	// ErrSameRun says that a run is on two sides, or twice on one.
 	ErrSameRun = errors.New("counts as one run only")
 )
 
-// Options say what counts as a difference.
+// Options define what counts as a difference.
 type Options struct {
-	Alpha          float64 // chance of a wrong claim that is taken, for each family of figures
-	Band           float64 // a change up to this part is none: 0.05 is ±5 %; 0: there is no such band
-	AllowDifferent bool    // compare also what was not measured alike
+	Alpha          float64 // accepted probability of a false claim, per family of figures
+	Band           float64 // relative changes up to this are no change: 0.05 is ±5 %; 0: no band
+	AllowDifferent bool    // compare even if different things were measured
 
-	// Figures are the keys of those that are compared (Figure.Key), with one correction
-	// over all of them; nil: all that the runs have, with one for each family.
+	// Figures are the keys of the figures to compare (Figure.Key), with one correction over all of them;
+	// nil: all figures of the runs, with one correction per family.
 	Figures []string
 }
 
-// A Run is one run of a side. What is not known of it is left empty.
+// A Run is one run of a side. Unknown fields are empty.
 type Run struct {
-	Dir         string // its folder, as it is to be named
+	Dir         string // folder as shown
 	Result      *result.Result
 	Scenario    []byte                     // its scenario.yaml
-	Environment *result.Environment        // its environment.json; nil: not known
-	Counts      map[string]*measure.Counts // by tag, those that are compared; nil: not known
+	Environment *result.Environment        // its environment.json; nil: unknown
+	Counts      map[string]*measure.Counts // compared distributions, by tag; nil: unknown
 }
 
-// RunOf is a run that was loaded, without the files that are missing.
+// RunOf converts a loaded run, without its missing files.
 func RunOf(e result.Entry, missing []string) Run {
 	r := Run{Dir: e.Dir, Result: e.Result, Scenario: e.Scenario, Counts: compared(e.Totals)}
 	if !slices.Contains(missing, result.FileEnvironment) {
@@ -61,7 +60,7 @@ func RunOf(e result.Entry, missing []string) Run {
 	return r
 }
 
-// A Side is the runs that are held against those of another side.
+// A Side is a set of runs to compare with another side's.
 type Side struct {
 	Given string // what the user called it
 	Runs  []Run
@@ -73,7 +72,7 @@ type Comparison struct {
 	Weir        string          `json:"weir"` // version that compared
 	Alpha       float64         `json:"alpha"`
 	Band        float64         `json:"band"`
-	Chosen      []string        `json:"chosen,omitempty"` // keys of the figures that were chosen; absent: all are compared
+	Chosen      []string        `json:"chosen,omitempty"` // keys of the chosen figures; absent: all are compared
 	Sides       []SideSummary   `json:"sides"`            // the first is the base
 	Differences []Difference    `json:"differences"`
 	Warnings    []string        `json:"warnings"`
@@ -82,14 +81,14 @@ type Comparison struct {
 	Shifts      []ShiftFunction `json:"shift_functions"`
 }
 
-// A SideSummary says what a side consists of and what was found of it.
+// A SideSummary describes a side and its findings.
 type SideSummary struct {
 	Side      string       `json:"side"` // A, B and so on
 	Given     string       `json:"given"`
-	System    string       `json:"system"`    // of the runs that count; several are joined by semicolons
-	Guarantee string       `json:"guarantee"` // what a confirmation meant in them, likewise
+	System    string       `json:"system"`    // of the usable runs, joined by semicolons
+	Guarantee string       `json:"guarantee"` // what a confirmation meant, likewise
 	Runs      []RunSummary `json:"runs"`
-	Used      int          `json:"used"`            // runs that count
+	Used      int          `json:"used"`            // number of usable runs
 	Tally     *Tally       `json:"tally,omitempty"` // of its figures; absent for the base
 }
 
@@ -98,10 +97,10 @@ type RunSummary struct {
 	Dir     string        `json:"dir"`
 	Name    string        `json:"name"`
 	Verdict result.Status `json:"verdict"`
-	Why     string        `json:"left_out,omitempty"` // why it does not count; absent: it does
+	Why     string        `json:"left_out,omitempty"` // why it is not used; absent: it is
 }
 
-// A Tally counts figures by their verdicts.
+// A Tally counts figures by verdict.
 type Tally struct {
 	Worse        int `json:"worse"`
 	Better       int `json:"better"`
@@ -110,12 +109,11 @@ type Tally struct {
 	NeedsRuns    int `json:"needs_runs"`
 }
 
-// mostSides is how many letters there are.
+// mostSides is the number of letters.
 const mostSides = 26
 
-// Compare holds every side against the first. The error wraps ErrTooFew,
-// ErrDifferent, ErrFigure or ErrSameRun; several are joined, one for each thing that is
-// wrong.
+// Compare compares every side with the first. The error wraps ErrTooFew, ErrDifferent, ErrFigure or
+// ErrSameRun; all errors are joined.
 func Compare(sides []Side, o Options) (*Comparison, error) {
 	if len(sides) < 2 || len(sides) > mostSides {
 		return nil, fmt.Errorf("comparing %d sides: a comparison has 2 to %d", len(sides), mostSides)
@@ -176,9 +174,8 @@ func same(sides []Side) error {
 	return errors.Join(errs...)
 }
 
-// LeftOut says why a run does not count, "" where it does: figures of an INVALID run must
-// not be used, nor those of a run that lost an agent, which an earlier weir called SUSPECT, and
-// one that was interrupted is shorter than the others.
+// LeftOut says why a run is not used, "" if it is: an INVALID run's figures must not be used, nor those of
+// a run that lost an agent (SUSPECT in older versions), and an interrupted run is shorter than the others.
 func (r Run) LeftOut() string {
 	switch {
 	case r.Result.Verdict.Status == result.Invalid:
@@ -215,8 +212,7 @@ func usable(name string, s Side) (SideSummary, []Run) {
 	return out, runs
 }
 
-// Lacks is how many more runs that count a side needs before a difference can be shown at a
-// level at all.
+// Lacks is how many more usable runs a side needs before any difference can be shown at that level.
 func (s Side) Lacks(alpha float64) int {
 	used := 0
 	for _, r := range s.Runs {
@@ -227,7 +223,7 @@ func (s Side) Lacks(alpha float64) int {
 	return max(0, stats.MoreRuns(0, 0, alpha, 1)-used)
 }
 
-// enough refuses a side with which nothing could be shown at all.
+// enough refuses a side that is too small to show anything.
 func enough(s SideSummary, alpha float64) error {
 	least := stats.MoreRuns(0, 0, alpha, 1)
 	if s.Used >= least {
@@ -254,7 +250,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// warn says what is to be kept in mind.
+// warn adds the caveats.
 func (c *Comparison) warn(used [][]Run) {
 	c.Warnings = append(c.Warnings, doubts(c.Differences, used)...)
 	c.Warnings = append(c.Warnings, oneAfterTheOther(used)...)
@@ -287,8 +283,7 @@ func (c *Comparison) warn(used [][]Run) {
 	}
 }
 
-// limited names, a line for each family, the figures that the generator's own
-// lateness decides in some run.
+// limited names, a line for each family, the figures dominated by the generator's own lateness in some run.
 func (c *Comparison) limited() []string {
 	var families []string
 	names := map[string][]string{}
@@ -312,8 +307,7 @@ func (c *Comparison) limited() []string {
 	return out
 }
 
-// oneAfterTheOther says where all runs of one side were done before all of the
-// base, or after.
+// oneAfterTheOther warns if all runs of one side ran before, or after, all of the base.
 func oneAfterTheOther(used [][]Run) []string {
 	span := func(runs []Run) (first, last time.Time, ok bool) {
 		for _, r := range runs {
@@ -345,8 +339,8 @@ func oneAfterTheOther(used [][]Run) []string {
 		letter(0), strings.Join(names, ", "))}
 }
 
-// compared returns those of a run's samples, by the tags of its intervals.hlog, that are
-// compared. Absent ones stay nil.
+// compared selects the distributions to compare from a run's samples, by the tags of its intervals.hlog.
+// Absent ones stay nil.
 func compared(totals map[string]*measure.Counts) map[string]*measure.Counts {
 	if totals == nil {
 		return nil

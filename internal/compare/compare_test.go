@@ -116,10 +116,8 @@ func (c *Comparison) change(family, name string, i int) *Change {
 	return nil
 }
 
-// TestFalsePositiveRateMatchesLevel compares runs of one and the same
-// system many times over: a claim in any figure of a family may come up in alpha
-// of the comparisons, and one of a figure by itself about as often as six runs a
-// side can, 0.041.
+// Compares runs of the same system many times: a claim in any figure of a family may occur in a fraction
+// alpha of the comparisons, and one in a single figure about as often as six runs a side allow, 0.041.
 func TestFalsePositiveRateMatchesLevel(t *testing.T) {
 	t.Parallel()
 	const side = 6
@@ -172,8 +170,6 @@ func TestFalsePositiveRateMatchesLevel(t *testing.T) {
 	t.Logf("claimed by family, of %d: %v; figures with p <= 0.05: %v", rounds, families, low)
 }
 
-// TestTailOnlySlowdownIsDetected slows two of a hundred
-// messages of one side.
 func TestTailOnlySlowdownIsDetected(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
@@ -248,8 +244,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestFamilyNeedsMoreRuns: with several figures the clearest difference is none
-// before there are runs enough for all.
+// With several figures even the clearest difference is undecided until there are enough runs for all.
 func TestFamilyNeedsMoreRuns(t *testing.T) {
 	t.Parallel()
 	a, b := newWorld(3, 1000), newWorld(4, 1000)
@@ -274,8 +269,7 @@ func TestFamilyNeedsMoreRuns(t *testing.T) {
 	}
 }
 
-// TestLowerBoundIsNeverBetter: a percentile of messages that never
-// came is a lower bound, of which a side that has them may be worse, and never
+// A percentile of messages that never came is a lower bound: a side with one may be worse, but never
 // better.
 func TestLowerBoundIsNeverBetter(t *testing.T) {
 	t.Parallel()
@@ -478,7 +472,7 @@ func TestCaveatsAreReported(t *testing.T) {
 	}
 }
 
-// TestIncomparableSidesAreNamed changes one thing of a side's environment each.
+// Changes one part of a side's environment each.
 func TestIncomparableSidesAreNamed(t *testing.T) {
 	t.Parallel()
 	const (
@@ -537,7 +531,7 @@ func TestIncomparableSidesAreNamed(t *testing.T) {
 			t.Errorf("%s: said: %q; want %q", tt.name, c.Warnings, tt.warning)
 		}
 	}
-	// Settings of different systems have nothing to be held against.
+	// Settings of different systems are not comparable.
 	w := newWorld(12, 100)
 	a, b := w.runs(4), w.runs(4)
 	for i := range b {
@@ -547,7 +541,7 @@ func TestIncomparableSidesAreNamed(t *testing.T) {
 	if c := mustCompare(t, usual, a, b); len(c.Differences) != 1 || c.Differences[0].Name != "driver" || len(c.Warnings) != 0 {
 		t.Errorf("other systems: %+v, %q", c.Differences, c.Warnings)
 	}
-	// What was found counts, not what was asked for.
+	// What was found counts, not what was requested.
 	for i := range b {
 		b[i] = w.run()
 		b[i].Result.System.Server.Nodes = 3
@@ -558,8 +552,7 @@ func TestIncomparableSidesAreNamed(t *testing.T) {
 	}
 }
 
-// TestShiftFunctionMatchesMergedRuns holds its percentiles against those
-// of judge, with messages that never came.
+// Compares its percentiles with those of judge, with messages that never came.
 func TestShiftFunctionMatchesMergedRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(11, 3000)
@@ -590,8 +583,8 @@ func TestShiftFunctionMatchesMergedRuns(t *testing.T) {
 	}
 }
 
-// TestOneSlowRunDecidesNoMedian: of the merged runs the base is far slower, by one run in
-// three. Over runs it is the faster side, as the tests say.
+// In the merged runs the base is far slower, because of one run in three. Over runs it is the faster side,
+// as the tests say.
 func TestOneSlowRunDecidesNoMedian(t *testing.T) {
 	t.Parallel()
 	tag, censored := result.Tag(measure.SendResponse, measure.Measure), result.CensoredTag(measure.SendResponse, measure.Measure)
@@ -626,7 +619,7 @@ func TestOneSlowRunDecidesNoMedian(t *testing.T) {
 	}
 }
 
-// TestResourcesAddUp sums the servers of a run.
+// The servers of a run are summed.
 func TestResourcesAddUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(9, 100)
@@ -655,8 +648,7 @@ func TestResourcesAddUp(t *testing.T) {
 	}
 }
 
-// TestByBaseIsFirstValueInFile: repeats begin in an order of chance, and the base is
-// none of it.
+// Repeats begin in random order, which must not choose the base.
 func TestByBaseIsFirstValueInFile(t *testing.T) {
 	t.Parallel()
 	of := func(place int, storage string) Run {
@@ -687,8 +679,7 @@ func TestByBaseIsFirstValueInFile(t *testing.T) {
 	}
 }
 
-// TestChosenFiguresAreComparedByThemselves: with one correction over all of them, so that
-// fewer runs can show a change.
+// One correction covers only these, so fewer runs can show a change.
 func TestChosenFiguresAreComparedByThemselves(t *testing.T) {
 	w := newWorld(5, 2000)
 	base, side := w.runs(4), w.runs(4)
@@ -726,7 +717,7 @@ func TestChosenFiguresAreComparedByThemselves(t *testing.T) {
 	}
 }
 
-// TestGroupingByNameOrShortKey has what a file of two scenarios gives.
+// As for a file of two scenarios.
 func TestGroupingByNameOrShortKey(t *testing.T) {
 	t.Parallel()
 	var runs []Run

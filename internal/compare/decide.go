@@ -7,35 +7,34 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Verdict says what was found of a figure.
+// A Verdict is the finding on a figure.
 type Verdict string
 
-// The verdicts, in the order in which they are decided.
+// The verdicts, in order of decision.
 const (
 	NoChange     Verdict = "no_change"     // the whole interval lies within the band, or the figure is the same in every run
-	Worse        Verdict = "worse"         // and not by chance, at the level asked for
+	Worse        Verdict = "worse"         // significant at the requested level
 	Better       Verdict = "better"        // likewise
-	NeedsRuns    Verdict = "needs_runs"    // not even the clearest difference could be shown with so few runs
-	NothingShown Verdict = "nothing_shown" // neither a difference nor that there is none
+	NeedsRuns    Verdict = "needs_runs"    // not even the clearest difference could be shown with these few runs
+	NothingShown Verdict = "nothing_shown" // neither a difference nor its absence
 )
 
-// A Change is by how much a figure of a side lies above that of the base.
+// A Change is the difference of a side's figure from the base's.
 type Change struct {
 	Shift float64  `json:"shift"` // Hodges-Lehmann, in the figure's unit
-	Lo    *float64 `json:"lo"`    // of its interval, at 1 - alpha; null where the runs give no end
+	Lo    *float64 `json:"lo"`    // interval at 1 - alpha; null if the runs do not bound it
 	Hi    *float64 `json:"hi"`
 
-	// The same as a part of the base, of the values' logarithms; null where a
-	// value is 0.
+	// The same relative to the base, from the values' logarithms; null if a value is 0.
 	Percent   *float64 `json:"percent"`
 	PercentLo *float64 `json:"percent_lo"`
 	PercentHi *float64 `json:"percent_hi"`
 
 	P        float64 `json:"p"`                   // Mann-Whitney, two-sided
 	PHolm    float64 `json:"p_holm"`              // adjusted for the tests of its family
-	Tests    int     `json:"tests"`               // how many those are; 0: nothing varies, so that there is nothing to test
+	Tests    int     `json:"tests"`               // number of these tests; 0: nothing varies, nothing to test
 	Verdict  Verdict `json:"verdict"`             //
-	MoreRuns int     `json:"more_runs,omitempty"` // per side, of needs_runs
+	MoreRuns int     `json:"more_runs,omitempty"` // per side, for needs_runs
 }
 
 func (t *Tally) add(v Verdict) {
@@ -65,7 +64,7 @@ func (c *Comparison) Tally() (all Tally) {
 	return all
 }
 
-// MoreRuns is how many runs each side lacks so that every figure can be decided.
+// MoreRuns is how many more runs each side needs to decide every figure.
 func (c *Comparison) MoreRuns() (more int) {
 	for _, f := range c.Figures {
 		for _, v := range f.Sides[1:] {
@@ -75,7 +74,7 @@ func (c *Comparison) MoreRuns() (more int) {
 	return more
 }
 
-// A test is one figure of one side against the base.
+// A test compares one figure of one side with the base.
 type test struct {
 	figure *Figure
 	values *Values
@@ -85,11 +84,9 @@ type test struct {
 
 // decide fills in the changes of a family of figures.
 //
-// Holm's correction is over all figures of the family and all sides held against
-// the base. Figures that are the same in every run count as no test: given the
-// values nothing could be found in them, and the correction holds without them
-// (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46,
-// 1990).
+// Holm's correction covers all figures of the family and all sides. Figures that are equal in every run are
+// not counted as tests: given their values they could never be significant, and the correction holds
+// without them (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46, 1990).
 func decide(family []*Figure, o Options) {
 	var tests []*test
 	var p []float64
@@ -127,13 +124,12 @@ func decide(family []*Figure, o Options) {
 	}
 }
 
-// measure fills in the change but for its verdict, unless nothing varies.
+// measure fills in the change except for its verdict, unless nothing varies.
 //
-// A value that is a lower bound may stand anywhere above. So the test is done
-// twice: with the base's bounds at infinity and the side's where they are, which
-// is the least that the side can lie above, and the other way round. A direction
-// is claimed only where both agree, and with the larger P; each end of the
-// interval is of the case that moves it furthest out.
+// A lower bound may really be any higher value. So the test is done twice: with the base's bounds at
+// infinity and the side's at face value, which gives the least difference, and the reverse. A direction is
+// claimed only if both agree, with the larger P; each end of the interval is from the case that puts it
+// further out.
 func (x *test) measure(conf float64) {
 	base, side := &x.figure.Sides[0], x.values
 	c := new(Change)
@@ -183,12 +179,12 @@ func (x *test) measure(conf float64) {
 	c.Percent, c.PercentLo, c.PercentHi = percent(&ratio.Estimate), percent(ratio.Lo), percent(ratio.Hi)
 }
 
-// highest returns the values with those that are lower bounds at infinity.
+// highest returns the values, with lower bounds at infinity.
 func (v *Values) highest() []float64 {
 	return Highest(v.Values())
 }
 
-// Highest returns the values, lower bounds at infinity.
+// Highest returns the values, with lower bounds at infinity.
 func Highest(values []result.Value) []float64 {
 	out := make([]float64, len(values))
 	for i, v := range values {

@@ -8,17 +8,16 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// A Fact is something that a run is, or was put to.
+// A Fact is a property of a run or of its conditions.
 type Fact struct{ Name, Value string }
 
 // RunFacts are what a run reports about itself.
 type RunFacts struct {
 	Facts []Fact                 // each name once
-	Tells func(name string) bool // whether the run tells such facts at all
+	Tells func(name string) bool // whether the run records such facts
 }
 
-// of returns the value of a fact. With absent, a run that tells such facts and lacks this
-// one has none.
+// of returns the value of a fact. With absent, a run that records such facts but lacks this one has "none".
 func (t RunFacts) of(name string, absent bool) (value string, ok bool) {
 	if i := slices.IndexFunc(t.Facts, func(f Fact) bool { return f.Name == name }); i >= 0 {
 		return t.Facts[i].Value, true
@@ -26,16 +25,16 @@ func (t RunFacts) of(name string, absent bool) (value string, ok bool) {
 	return "none", absent && t.Tells(name)
 }
 
-// An VaryingFact is a fact that not all runs have alike.
+// A VaryingFact is a fact that differs between runs.
 type VaryingFact struct {
 	Name    string
-	Sides   [][]string // the different values on each side, in order
-	Unknown int        // runs that do not tell such facts
+	Sides   [][]string // distinct values on each side, in order
+	Unknown int        // runs that do not record such facts
 }
 
-// Differ returns the facts that the runs of all sides have not all alike, in the order of
-// the first run that has them. A fact that a run lacks counts as none, unless the run lacks
-// it because it is of another driver, loop or mode: those have other options and settings.
+// Differ returns the facts that differ between the runs of all sides, in the order of the first run that
+// has them. A missing fact counts as "none", unless the run lacks it because of another driver, loop or
+// mode, which have other options and settings.
 func Differ(sides [][]RunFacts) []VaryingFact {
 	runs := slices.Concat(sides...)
 	find := func(name string, absent bool) (found VaryingFact, differs bool) {
@@ -76,7 +75,7 @@ func Differ(sides [][]RunFacts) []VaryingFact {
 	return out
 }
 
-// with appends what is not there yet.
+// with appends s unless it is there.
 func with(all []string, s string) []string {
 	if slices.Contains(all, s) {
 		return all
@@ -84,8 +83,8 @@ func with(all []string, s string) []string {
 	return append(all, s)
 }
 
-// Settings flattens a resolved scenario: "load.rate" and its value. Every single value is
-// written by write. A scenario that cannot be read has none: its figures are as good.
+// Settings flattens a resolved scenario into keys such as "load.rate" and their values, each formatted by
+// write. An unreadable scenario gives none, which does not affect its figures.
 func Settings(scenario []byte, write func(string) string) []Fact {
 	var tree yaml.MapSlice
 	if yaml.UnmarshalWithOptions(scenario, &tree, yaml.UseOrderedMap()) != nil {
@@ -108,7 +107,7 @@ func Settings(scenario []byte, write func(string) string) []Fact {
 	return out
 }
 
-// inline writes a value of a scenario in one line.
+// inline formats a scenario's value in one line.
 func inline(v any, write func(string) string) string {
 	switch v := v.(type) {
 	case nil:

@@ -13,26 +13,24 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Difference is something that not all runs have alike.
+// A Difference is a fact that differs between runs.
 type Difference struct {
 	Name        string     `json:"name"`        // a key of the scenario, or guarantee, server, host and so on
-	Meaningless bool       `json:"meaningless"` // figures of such runs mean different things
-	Sides       [][]string `json:"sides"`       // the values of each side; empty: its runs do not tell
+	Meaningless bool       `json:"meaningless"` // figures of such runs are not comparable
+	Sides       [][]string `json:"sides"`       // values of each side; empty: its runs do not record it
 }
 
-// meaningless reports whether runs that differ in a fact were not put to the
-// same: what a confirmation promises, what was sent, how often, and between how
-// many.
+// meaningless reports whether a difference in a fact makes runs incomparable: what a confirmation
+// guarantees, what was sent, how often, and between how many.
 func meaningless(name string) bool {
 	return strings.HasPrefix(name, "topology.") && name != "topology.names" ||
 		slices.Contains([]string{"guarantee", "mode", "loop", "message.size", "load.rate", "load.arrival", "load.profile", "load.batch", "system.nodes"}, name)
 }
 
-// facts are what a run may differ from others in: what the system was found to be, then
-// the scenario, then where it ran.
+// facts are what runs may differ in: the system as found, then the scenario, then the environment.
 type facts []Fact
 
-// add sets a fact. It keeps the place of one that is there.
+// add sets a fact. An existing one keeps its position.
 func (f *facts) add(name, value string) {
 	value = cmp.Or(value, "none")
 	if i := slices.IndexFunc(*f, func(x Fact) bool { return x.Name == name }); i >= 0 {
@@ -42,8 +40,7 @@ func (f *facts) add(name, value string) {
 	*f = append(*f, Fact{name, value})
 }
 
-// untold are keys of a scenario that say nothing of what was measured, or that
-// the result says better.
+// untold reports whether a scenario key does not affect what was measured, or is covered by the result.
 func untold(path string) bool {
 	return slices.Contains([]string{"weir", "name", "repeat", "slo", "system.driver", "system.guarantee"}, path)
 }
@@ -75,7 +72,7 @@ func factsOf(r Run) RunFacts {
 			f.add(x.Name, x.Value)
 		}
 	}
-	if s.Server.Nodes > 0 { // what was found, where the scenario can only say what was asked for
+	if s.Server.Nodes > 0 { // as found: the scenario has only the request
 		f.add("system.nodes", strconv.Itoa(s.Server.Nodes))
 	}
 	f.add(factAgents, Agents(r.Result))
@@ -95,11 +92,10 @@ func factsOf(r Run) RunFacts {
 // oneLine joins the lines of a text.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// settingOf begins the names of settings that were read from a running system.
+// settingOf is the prefix of settings read from a running system.
 const settingOf = "setting "
 
-// system adds what the running system was set to, and what of it weir had
-// installed.
+// system adds the running system's settings, and what weir had installed of it.
 func (f *facts) system(s *result.EnvironmentSystem) {
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 		f.add(settingOf+name, s.Settings[name])
@@ -114,8 +110,8 @@ const (
 	factInstalled   = "installed"
 	factAgents      = "agents"
 	factPrecedence  = "precedence"
-	factClientPath  = "client path"    // an earlier weir does not tell it
-	factBatch       = "batch"          // how batches were handed over
+	factClientPath  = "client path"    // not recorded by older versions
+	factBatch       = "batch"          // how batches were published
 	factConsumed    = "batch consumed" // and acknowledged
 	factHost        = "host"
 	factCPU         = "cpu"
@@ -131,8 +127,8 @@ const (
 	factGo          = "go"
 )
 
-// hostFacts are those of hosts, in the order in which they are shown. Memory is in
-// whole GiB: kernels of one machine keep more or less for themselves.
+// hostFacts are the facts of hosts, in display order. Memory is in whole GiB, since kernels of one machine
+// reserve different amounts.
 func hostFacts() []hostFact {
 	return []hostFact{
 		{factHost, func(h *host.Facts) string { return h.Hostname }},
@@ -165,7 +161,7 @@ func hostFacts() []hostFact {
 	}
 }
 
-// A hostFact is one thing that a host says of itself; "" where it does not.
+// A hostFact is one property of a host; "" if unknown.
 type hostFact struct {
 	name string
 	of   func(*host.Facts) string
@@ -178,7 +174,7 @@ func gibibytes(n uint64) string {
 	return fmt.Sprintf("%.0f GiB", math.Round(float64(n)/(1<<30)))
 }
 
-// Agents says how many agents did a run, on how many hosts; "" for one process.
+// Agents says how many agents on how many hosts executed a run; "" for one process.
 func Agents(r *result.Result) string {
 	var hosts []string
 	for _, a := range r.Agents {
@@ -194,7 +190,7 @@ func (f *facts) hosts(all []host.Facts) {
 	for _, x := range hostFacts() {
 		var values []string
 		for i := range all {
-			values = with(values, x.of(&all[i])) // agents of one host, and hosts that are alike, count once
+			values = with(values, x.of(&all[i])) // agents on one host, and identical hosts, count once
 		}
 		if len(values) > 0 {
 			f.add(x.name, strings.Join(values, " + "))
@@ -202,7 +198,7 @@ func (f *facts) hosts(all []host.Facts) {
 	}
 }
 
-// tells reports whether a run tells such facts at all.
+// tells reports whether a run records such facts.
 func (r Run) tells(name string) bool {
 	switch name {
 	case factInstalled:
@@ -225,7 +221,7 @@ func (r Run) tells(name string) bool {
 	return len(r.Scenario) > 0
 }
 
-// hosts is how many hosts a run tells of.
+// hosts is how many hosts a run records.
 func (r Run) hosts() int {
 	if r.Environment == nil {
 		return 0
@@ -233,7 +229,7 @@ func (r Run) hosts() int {
 	return len(r.Environment.Hosts)
 }
 
-// differences returns what the runs have not all alike.
+// differences returns what differs between the runs.
 func differences(used [][]Run) []Difference {
 	sides := make([][]RunFacts, len(used))
 	for i, runs := range used {
@@ -248,7 +244,7 @@ func differences(used [][]Run) []Difference {
 	return out
 }
 
-// refused makes an error of the differences that no comparison survives.
+// refused returns an error for differences that rule out a comparison.
 func refused(all []Difference) error {
 	var parts []string
 	for _, d := range all {
@@ -262,7 +258,7 @@ func refused(all []Difference) error {
 	return fmt.Errorf("the runs differ in %s: %w", strings.Join(parts, ", "), ErrDifferent)
 }
 
-// bySide writes the values: "A 1KiB; B 4KiB, 16KiB".
+// bySide formats the values: "A 1KiB; B 4KiB, 16KiB".
 func (d Difference) bySide() string {
 	var parts []string
 	for i, values := range d.Sides {
@@ -275,7 +271,7 @@ func (d Difference) bySide() string {
 	return strings.Join(parts, "; ")
 }
 
-// doubts says what differences that are no reason to refuse do to the figures.
+// doubts explains how the other differences affect the figures.
 func doubts(all []Difference, used [][]Run) []string {
 	var out, bad, settings []string
 	differ := map[string]bool{}

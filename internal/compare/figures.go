@@ -14,11 +14,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// The families of figures besides the distributions: Holm's correction is over
-// all figures of a family.
+// The families of figures besides the distributions. Holm's correction covers all figures of a family.
 const (
 	familyThroughput = "throughput"
-	familyOutcomes   = "outcomes" // of the whole run, warm-up included: what must not happen must not happen there either
+	familyOutcomes   = "outcomes" // of the whole run with its warm-up: errors there count too
 	familyResources  = "resources"
 )
 
@@ -31,35 +30,35 @@ const (
 	UnitBytes    = "bytes"
 )
 
-// tested are the percentiles that are compared; 100 is the maximum. Each costs
-// something: the more figures a family has, the more runs any of them needs.
+// tested returns the percentiles to compare; 100 is the maximum. Each has a price: the more figures a
+// family has, the more runs any of them needs.
 func tested() []float64 { return []float64{50, 75, 90, 95, 99, 99.9, 99.99, 100} }
 
-// latencies are the distributions that may be compared.
+// latencies are the distributions that can be compared.
 func latencies() []measure.Kind {
 	return []measure.Kind{
 		measure.SendResponse, measure.SendService, measure.E2EResponse, measure.E2EService, measure.RTTResponse, measure.RTTService,
 	}
 }
 
-// A Figure is compared over the sides.
+// A Figure is one figure on all sides.
 type Figure struct {
 	Family string   `json:"family"` // send.response and so on, throughput, outcomes, resources
 	Name   string   `json:"name"`   // p99, max, lost, confirmed and so on
 	Unit   string   `json:"unit"`
 	Better string   `json:"better"` // lower or higher
-	Sides  []Values `json:"sides"`  // as those of the comparison
+	Sides  []Values `json:"sides"`  // in the order of the comparison's
 }
 
-// Values are what a figure is on one side.
+// Values are a figure's values on one side.
 type Values struct {
 	Side          string    `json:"side"`
-	Runs          []float64 `json:"runs"`               // of each run that counts, in the order of the side's runs
-	AtLeast       []bool    `json:"at_least,omitempty"` // whether the run's value is a lower bound; absent: none is
+	Runs          []float64 `json:"runs"`               // of each usable run, in order
+	AtLeast       []bool    `json:"at_least,omitempty"` // whether each value is a lower bound; absent: none is
 	Median        float64   `json:"median"`
 	MedianAtLeast bool      `json:"median_at_least"`        // the median is a lower bound
 	HostLimited   int       `json:"host_limited,omitempty"` // runs in which over half of it is the generator's own lateness
-	Change        *Change   `json:"change,omitempty"`       // against the base; absent for the base itself
+	Change        *Change   `json:"change,omitempty"`       // from the base; absent for the base
 }
 
 // Values returns the figure of each run.
@@ -71,31 +70,31 @@ func (v *Values) Values() []result.Value {
 	return out
 }
 
-// Missing is a figure that was not compared because some runs do not have it.
+// Missing is a figure that was not compared since some runs lack it.
 type Missing struct {
 	Family string `json:"family"`
 	Name   string `json:"name"`
-	Runs   int    `json:"runs"`                    // that do not have it
-	Needs  uint64 `json:"needs_samples,omitempty"` // of each run; absent: the runs have no such figure at all
+	Runs   int    `json:"runs"`                    // runs that lack it
+	Needs  uint64 `json:"needs_samples,omitempty"` // per run; absent: the runs have no such figure
 	Has    uint64 `json:"has_samples,omitempty"`   // the fewest of a run
 }
 
-// A reading is a figure before it is read of every run.
+// A reading is a figure to read from every run.
 type reading struct {
 	family, name, unit string
-	higher             bool                                           // is better
+	higher             bool                                           // higher is better
 	of                 func(*result.Result) (value float64, is known) // of one run
 }
 
-// known says how well a figure is known of a run.
+// known says how well a run's figure is known.
 type known struct {
 	no           bool // not at all
 	atLeast      bool
 	limited      bool   // by the generator's own lateness
-	needs, hasIt uint64 // samples, where that is why not
+	needs, hasIt uint64 // samples, if there are too few
 }
 
-// readings are the figures that runs like these have.
+// readings returns the figures of such runs.
 func readings(runs []Run) []reading {
 	every := func(has func(*result.Result) bool) bool {
 		return !slices.ContainsFunc(runs, func(r Run) bool { return !has(r.Result) })
@@ -138,7 +137,7 @@ func readings(runs []Run) []reading {
 	return append(append(out, outcomes(some)...), resources(some)...)
 }
 
-// distribution returns that of a kind, nil where the run has none.
+// distribution returns a kind's distribution, nil if the run has none.
 func distribution(r *result.Result, k measure.Kind) *result.Dist {
 	l := &r.Latency
 	switch k {
@@ -192,8 +191,8 @@ func percentileName(p float64) string {
 	return "p" + strconv.FormatFloat(p, 'f', -1, 64)
 }
 
-// outcomes are what became of messages; those that no run has are left out,
-// except those that every reader looks for.
+// outcomes returns the message counts, without those that no run has, except the ones that every reader
+// expects.
 func outcomes(some func(func(*result.Result) bool) bool) []reading {
 	var out []reading
 	for _, x := range []struct {
@@ -223,8 +222,7 @@ func outcomes(some func(func(*result.Result) bool) bool) []reading {
 	return out
 }
 
-// resources are what the servers that weir started used, all together, and what
-// weir and the client library in it did.
+// resources returns the total use of the servers that weir started, and of weir with its client library.
 func resources(some func(func(*result.Result) bool) bool) []reading {
 	sum := func(r *result.Result, add func(i int) (float64, bool)) (float64, known) {
 		if r.Servers == nil || len(r.Servers.Processes) == 0 {
@@ -288,8 +286,8 @@ func value(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// compare reads the figures of every run and holds the sides against the base. The error
-// is of figures that were chosen and cannot be compared.
+// compare reads the figures of every run and compares the sides with the base. The error is about chosen
+// figures that cannot be compared.
 func (c *Comparison) compare(used [][]Run, o Options) error {
 	all := readings(slices.Concat(used...))
 	errs := []error{chosen(o.Figures, all)}
@@ -309,7 +307,7 @@ func (c *Comparison) compare(used [][]Run, o Options) error {
 		}
 		family := x.family
 		if len(o.Figures) > 0 {
-			family = "" // one correction over all of them
+			family = "" // one correction over all
 		}
 		if families[family] == nil {
 			order = append(order, family)
@@ -335,8 +333,8 @@ func (c *Comparison) compare(used [][]Run, o Options) error {
 	return nil
 }
 
-// Key is the name by which a user chooses the figure, such as e2e.p99 or received.rate:
-// where an objective can be about it, as an objective names it.
+// Key is the name by which a user chooses the figure, such as e2e.p99 or received.rate; the same as in
+// objectives.
 func (f *Figure) Key() string { return keyOf(f.Family, f.Name) }
 
 func keyOf(family, name string) string {
@@ -351,7 +349,7 @@ func keyOf(family, name string) string {
 	return strings.TrimSuffix(family, ".response") + "." + name
 }
 
-// chosen refuses keys of figures that runs like these do not have.
+// chosen refuses keys that such runs do not have.
 func chosen(keys []string, all []reading) error {
 	var allowed []string
 	for _, x := range all {
@@ -373,7 +371,7 @@ func doNot(runs int) string {
 	return counted(runs, "run") + " do"
 }
 
-// samples says that runs have too few samples, where that is why.
+// samples says that too few samples are the reason, if so.
 func (m *Missing) samples() string {
 	if m.Needs == 0 {
 		return ""
@@ -381,7 +379,7 @@ func (m *Missing) samples() string {
 	return fmt.Sprintf(" (it needs %d samples, and a run has %d)", m.Needs, m.Has)
 }
 
-// read reads a figure of every run. One that a run does not have is missing.
+// read reads a figure from every run. It is missing if any run lacks it.
 func (x reading) read(used [][]Run) (*Figure, *Missing) {
 	f := &Figure{Family: x.family, Name: x.name, Unit: x.unit, Better: "lower"}
 	if x.higher {

@@ -9,15 +9,14 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A ShiftFunction says at which percentiles of a distribution a side lies how
-// far above the base: a difference that is there only for the slow part of the
-// messages is seen in it. It describes: a run is one observation, as in the tests, so a
-// percentile of a side is the median over its runs, and beside it stands how far they lie
-// apart. What is not by chance the tests of the figures say, over runs. The percentiles of
-// the merged histograms of all runs are there too: one slow run can decide them.
+// A ShiftFunction says by how much a side lies above the base at each percentile of a distribution: it
+// shows, for example, a difference for slow messages only. It is descriptive. The run is the unit, as in
+// the tests, so a side's percentile is the median over its runs, with their spread; the tests of the
+// figures, over runs, decide significance. The percentiles of all runs' merged histograms are there too,
+// but one slow run can dominate them.
 //
-// Source: K. Doksum, "Empirical probability plots and statistical inference for
-// nonlinear models in the two-sample case", Ann. Statist. 2 (1974).
+// Source: K. Doksum, "Empirical probability plots and statistical inference for nonlinear models in the
+// two-sample case", Ann. Statist. 2 (1974).
 type ShiftFunction struct {
 	Family string  `json:"family"`
 	Points []Point `json:"points"`
@@ -38,22 +37,21 @@ type PointSide struct {
 	RunsLoNS  int64  `json:"runs_lo_ns"` // least and largest of the single runs
 	RunsHiNS  int64  `json:"runs_hi_ns"`
 
-	RunsLoAtLeast   bool     `json:"runs_lo_at_least,omitempty"` // the true value is not below it
+	RunsLoAtLeast   bool     `json:"runs_lo_at_least,omitempty"` // a lower bound
 	RunsHiAtLeast   bool     `json:"runs_hi_at_least,omitempty"`
 	MedianNS        int64    `json:"median_ns"` // over the runs
 	MedianAtLeast   bool     `json:"median_at_least"`
-	MedianSupported bool     `json:"median_supported"`         // by the samples of every run
-	MedianPercent   *float64 `json:"median_percent,omitempty"` // of the medians, against the base; absent for the base, and where either is a lower bound
+	MedianSupported bool     `json:"median_supported"`         // every run has enough samples
+	MedianPercent   *float64 `json:"median_percent,omitempty"` // of the medians, from the base; absent for the base, and if either is a lower bound
 
-	ShiftNS *int64   `json:"shift_ns,omitempty"` // against the base; absent for the base, and where a side is a lower bound
+	ShiftNS *int64   `json:"shift_ns,omitempty"` // from the base; absent for the base, and if a side is a lower bound
 	Percent *float64 `json:"percent,omitempty"`
 }
 
-// described are the percentiles of a shift function.
+// described returns the percentiles of a shift function.
 func described() []float64 { return []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9} }
 
-// shiftFunctions gives one for each distribution that is compared and that every
-// run has the histogram of.
+// shiftFunctions returns one for each compared distribution with a histogram in every run.
 func shiftFunctions(used [][]Run) []ShiftFunction {
 	out := []ShiftFunction{}
 	all := slices.Concat(used...)
@@ -64,7 +62,7 @@ func shiftFunctions(used [][]Run) []ShiftFunction {
 			continue
 		}
 		if n := len(out); n > 0 && serviceOf(out[n-1].Family) == k.String() {
-			continue // the response is what counts
+			continue // the response is shown instead
 		}
 		f := ShiftFunction{Family: k.String()}
 		for _, p := range described() {
@@ -78,12 +76,12 @@ func shiftFunctions(used [][]Run) []ShiftFunction {
 	return out
 }
 
-// serviceOf names the service that goes with a response.
+// serviceOf is the service of a response.
 func serviceOf(family string) string {
 	return map[string]string{"send.response": "send.service", "e2e.response": "e2e.service", "rtt.response": "rtt.service"}[family]
 }
 
-// add puts a side at the end of every point.
+// add adds a side to every point.
 func (f *ShiftFunction) add(side string, runs []Run, tag, censored string) {
 	var merged, ages measure.Counts
 	var each []ranked
@@ -128,9 +126,8 @@ func (f *ShiftFunction) add(side string, runs []Run, tag, censored string) {
 	}
 }
 
-// ranked are samples; those from a rank on may be larger than counted.
-// The percentiles are those of judge.Distribution, without its intervals, which
-// take much longer than all the rest.
+// ranked are samples; those from a rank on are lower bounds. The percentiles are those of
+// judge.Distribution, without intervals, which take much longer to compute than all else.
 type ranked struct {
 	counts  *measure.Counts
 	certain uint64
@@ -148,7 +145,7 @@ func rank(observed, censored *measure.Counts) ranked {
 	return r
 }
 
-// whole is a value in whole ns.
+// whole rounds a value to ns.
 func whole(v result.Value) (ns int64, atLeast bool) {
 	least, atLeast := v.Least()
 	return int64(least), atLeast

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Alike parts runs into those that were put to the same: the same driver and scenario, and
-// alike in all that must be for figures to mean the same. The parts are in the order of
-// their first runs, and the runs of each in the order given.
+// Alike groups comparable runs: the same driver and scenario, and alike in everything that figures depend
+// on. The groups are in the order of their first runs, and runs keep their order.
 func Alike(runs []Run) [][]Run {
 	var keys []string
 	parts := map[string][]Run{}
@@ -31,8 +30,8 @@ func Alike(runs []Run) [][]Run {
 	return out
 }
 
-// Track reads the figures of runs that are alike. Each has one side, of all runs in the
-// order given. A figure that a run lacks is missing.
+// Track reads the figures of comparable runs. Each figure has one side, with all runs in order. A figure
+// that any run lacks is missing.
 func Track(runs []Run) (figures []Figure, missing []Missing) {
 	for _, x := range readings(runs) {
 		f, without := x.read([][]Run{runs})
@@ -45,5 +44,5 @@ func Track(runs []Run) (figures []Figure, missing []Missing) {
 	return figures, missing
 }
 
-// Between returns what two runs have not alike. The first value is that of before.
+// Between returns the differences of two runs, values of before first.
 func Between(before, after Run) []Difference { return differences([][]Run{{before}, {after}}) }

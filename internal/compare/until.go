@@ -6,42 +6,39 @@ import (
 	"github.com/weirmq/weir/internal/stats"
 )
 
-// A Goal is how closely the difference of sides is to be known, or of one side the median
-// of its runs.
+// A Goal is the required precision of the difference between sides, or for one side of the median of its
+// runs.
 type Goal struct {
-	Share float64 // an interval reaches this part of the base to either side at most, taken from its middle: 0.05 is ±5 %
-	Alpha float64 // chance that an interval of any look misses, of all sides together
+	Share float64 // largest half-width of an interval, relative to the base: 0.05 is ±5 %
+	Alpha float64 // probability that an interval of any look misses, over all sides
 }
 
-// A Span is an interval for the factor by which a figure of a side lies above that of the
-// base, or for the median of a lone side's runs.
+// A Span is an interval for the ratio of a side's figure to the base's, or for the median of a single
+// side's runs.
 type Span struct{ Estimate, Lo, Hi float64 }
 
-// A Look is what is known of a figure at one of the numbers of runs at which it is looked
-// at.
+// A Look is what is known of a figure at one of the numbers of runs at which it is examined.
 type Look struct {
-	Runs   int    // of each side that it rests on; 0: there are too few for a first look
-	Next   int    // of each side at the next look
-	Spans  []Span // of each side but the base, of a lone side its own; nil where the runs give no interval
+	Runs   int    // runs used per side; 0: too few for a first look
+	Next   int    // runs per side at the next look
+	Spans  []Span // per side but the base, or of the only side; nil if the runs give no interval
 	Enough bool   // the goal is reached
 }
 
-// LookAt looks at a figure of the runs of each side, the first being the base. The values
-// are above 0, in the order in which the runs were done. It is a function of these
-// values alone: to ask twice, or after a pause, changes nothing.
+// LookAt examines a figure of the runs of each side, the first being the base. The values are above 0, in
+// the order of the runs. It depends on these values only, so asking twice, or after a break, changes
+// nothing.
 //
-// Adding runs until a difference is significant finds one in the end where there is none.
-// So the rule asks how wide the interval is, and not where it lies. That alone does not
-// do, since an interval is narrow most of all where the runs are alike by chance. So the
-// looks are few, at 6, 8, 12, 16, 24, 32 and so on runs a side, and the k-th takes
-// 1/(k(k+1)) of what may be missed. Together they miss no more, whatever the rule, and so
-// does the one at which it stops.
+// Adding runs until a difference is significant eventually finds one where there is none. So the rule
+// depends on the width of the interval, not on its position. That alone is not enough, since an interval is
+// narrowest when runs happen to be alike. So looks are few, at 6, 8, 12, 16, 24, 32 and so on runs a side,
+// and the k-th uses 1/(k(k+1)) of the error probability. Together they do not exceed it under any rule, and
+// neither does the look at which it stops.
 //
-// Source: D. A. Darling and H. Robbins, "Confidence sequences for mean, variance, and
-// median", Proc. Natl. Acad. Sci. 58 (1967), for intervals that hold at all looks together;
-// Y. S. Chow and H. Robbins, "On the asymptotic theory of fixed-width sequential confidence
-// intervals for the mean", Ann. Math. Statist. 36 (1965), for the rule to stop by width,
-// which alone holds only as the width becomes small.
+// Source: D. A. Darling and H. Robbins, "Confidence sequences for mean, variance, and median", Proc. Natl.
+// Acad. Sci. 58 (1967), for intervals that hold at all looks together; Y. S. Chow and H. Robbins, "On the
+// asymptotic theory of fixed-width sequential confidence intervals for the mean", Ann. Math. Statist. 36
+// (1965), for the stopping rule by width, which by itself holds only as the width becomes small.
 func LookAt(sides [][]float64, g Goal) Look {
 	fewest := len(sides[0])
 	for _, s := range sides {
@@ -51,7 +48,7 @@ func LookAt(sides [][]float64, g Goal) Look {
 	for next <= fewest {
 		at = next
 		k++
-		next = at * 4 / 3 // 6, 8, 12, 16: so that two looks double it
+		next = at * 4 / 3 // 6, 8, 12, 16: doubling every two looks
 		if k%2 == 0 {
 			next = at * 3 / 2
 		}
@@ -79,12 +76,11 @@ func LookAt(sides [][]float64, g Goal) Look {
 	return l
 }
 
-// medianOf returns the median of runs and its interval by order statistics; false where
-// they are too few for one.
+// medianOf returns the median of runs with its order-statistics interval; false if there are too few.
 func medianOf(runs []float64, conf float64) (Span, bool) {
 	n := uint64(len(runs))
 	lo, hi, ok := stats.QuantileRanks(n, 50, conf)
-	if !ok || lo+hi != n+1 { // no lower end is as sure
+	if !ok || lo+hi != n+1 { // no symmetric lower end has that confidence
 		return Span{}, false
 	}
 	sorted := slices.Sorted(slices.Values(runs))

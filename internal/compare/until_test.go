@@ -40,8 +40,8 @@ func until(sides [][]float64, g Goal) Look {
 	return last
 }
 
-// Stopping when the interval is narrow leaves an interval that misses in no more cases than
-// was asked for. Stopping when a difference is significant misses far more often.
+// Stopping once the interval is narrow keeps its error probability. Stopping once a difference is
+// significant exceeds it by far.
 func TestIntervalsCoverAfterEarlyStop(t *testing.T) {
 	const alpha, most, times = 0.05, 24, 200
 	for _, c := range []struct {

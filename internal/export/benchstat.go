@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// benchstat writes a line for each run in the benchmark format of Go
-// (golang.org/design/14313-benchmark-format). Repeats of one scenario have one name, so
-// that benchstat takes them as samples of one benchmark. Invalid runs and figures that are
-// only lower bounds are left out, each with a line that says so: benchstat knows neither.
+// benchstat writes a line for each run in Go's benchmark format (golang.org/design/14313-benchmark-format).
+// Repeats of a scenario share a name, so that benchstat takes them as samples of one benchmark. Invalid
+// runs and lower bounds, which benchstat does not know, are replaced by a comment.
 func benchstat(w io.Writer, runs []Run) error {
 	var b bytes.Buffer
 	last := ""
@@ -57,7 +56,7 @@ func benchstat(w io.Writer, runs []Run) error {
 
 var notInName = regexp.MustCompile(`[^A-Za-z0-9_./=,-]+`)
 
-// benchName is a name of a benchmark: it begins with a capital and has no spaces.
+// benchName makes a valid benchmark name: capitalized, without spaces.
 func benchName(s string) string {
 	return "Run/name=" + notInName.ReplaceAllString(s, "_")
 }

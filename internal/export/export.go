@@ -1,7 +1,6 @@
-// Package export writes results in the formats of other programs: CSV for tables,
-// JUnit XML for build servers, the benchmark format of Go for benchstat, and OpenMetrics
-// for Prometheus. Each shows the verdict beside the figures. Nothing is computed: what is
-// written stands in the results. OMB alone has no verdict, and reads the samples anew.
+// Package export writes results in formats of other programs: CSV for spreadsheets, JUnit XML for build
+// servers, Go's benchmark format for benchstat, and OpenMetrics for Prometheus. Each includes the verdict.
+// It computes nothing: all values are from the results. Only OMB has no verdict, and reads the samples.
 package export
 
 import (
@@ -15,13 +14,13 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Run is a result, and the folder that it is from, as it is to be named.
+// A Run is a result, and its folder as shown.
 type Run struct {
 	Dir    string
 	Result *result.Result
 }
 
-// name is what a run is called where several are told apart.
+// name distinguishes a run among several.
 func (r Run) name() string {
 	if n := r.Result.Run.Name; n != "" {
 		return n
@@ -57,20 +56,20 @@ const (
 	unitBytesS   = "bytes/s"
 )
 
-// A Figure is one number of a run, by the name that an objective gives it.
+// A Figure is one number of a run, named as in objectives.
 type Figure struct {
 	Name  string  // "e2e.p99", "send.service.p50", "lost", "sent.rate"
-	Of    string  // "e2e", "send.service", "sent", "lost": what it is a figure of
-	P     float64 // percent, of a percentile; 100 is the maximum; 0: it is none
+	Of    string  // "e2e", "send.service", "sent", "lost": its source
+	P     float64 // percent; 100 is the maximum; 0: not a percentile
 	Unit  string
 	Value result.Value
-	Low   *float64 // of its 95 % interval, in Unit; nil where it is not known
+	Low   *float64 // 95 % interval, in Unit; nil if unknown
 	High  *float64
 	Weak  bool // a percentile with too few samples
 }
 
-// Figures returns the figures of a measured window: those of its distributions, its rates
-// and its counts. A figure that the run does not have is left out.
+// Figures returns the figures of the measured window: distributions, rates and counts, without missing
+// ones.
 func Figures(r *result.Result) []Figure {
 	var out []Figure
 	l := &r.Latency
@@ -147,7 +146,7 @@ func toFloat(ns *int64) *float64 {
 	return &f
 }
 
-// Flat returns the figures that are supported and not merely bounds, by their names.
+// Flat returns the supported figures that are not mere bounds, by name.
 func Flat(r *result.Result) map[string]float64 {
 	flat := map[string]float64{}
 	for _, f := range Figures(r) {
@@ -158,11 +157,11 @@ func Flat(r *result.Result) map[string]float64 {
 	return flat
 }
 
-// shown are the figures that formats for comparing and for watching have: what is
-// supported, without what is only counted in passing.
+// shown returns the figures for formats that compare or monitor: the supported ones, without auxiliary
+// counts.
 func shown(r *result.Result) []Figure {
 	return slices.DeleteFunc(Figures(r), func(f Figure) bool { return f.Weak || strings.HasSuffix(f.Name, ".samples") })
 }
 
-// number writes a value with all its digits.
+// number formats a value with all its digits.
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

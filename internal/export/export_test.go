@@ -78,8 +78,7 @@ func outage() Run {
 	return Run{"r/out", &r}
 }
 
-// TestABoundIsMarkedOrLeftOut holds in each format each appearance of a bound against what
-// marks it there.
+// Checks that every appearance of a bound is marked, in each format.
 func TestABoundIsMarkedOrLeftOut(t *testing.T) {
 	t.Parallel()
 	for format, c := range map[string]struct {
@@ -113,8 +112,8 @@ func TestABoundIsMarkedOrLeftOut(t *testing.T) {
 	}
 }
 
-// TestSeriesAreUnique: readers of OpenMetrics refuse a text with two values for one
-// series. Repeats may have one name, and a folder may be named twice.
+// OpenMetrics readers refuse two values for one series. Repeats may share a name, and a folder may be named
+// twice.
 func TestSeriesAreUnique(t *testing.T) {
 	t.Parallel()
 	first, second := *runs()[0].Result, *runs()[0].Result
@@ -136,7 +135,7 @@ func TestSeriesAreUnique(t *testing.T) {
 	}
 }
 
-// TestThirdPartyToolsReadExports shows that the texts are well-formed, and that no run is lost.
+// The texts are well-formed, and no run is lost.
 func TestThirdPartyToolsReadExports(t *testing.T) {
 	t.Parallel()
 	write := func(format string) *bytes.Buffer {
@@ -182,8 +181,7 @@ func TestFlatContainsOnlySupportedFigures(t *testing.T) {
 	}
 }
 
-// TestJQGateFailsOnUnknownFigure runs the command of docs/formats/result.md on
-// results that have the figure and on one that has not.
+// Runs the command of docs/formats/result.md on results with the figure and on one without.
 func TestJQGateFailsOnUnknownFigure(t *testing.T) {
 	t.Parallel()
 	jq, err := exec.LookPath("jq")

@@ -41,9 +41,9 @@ type (
 	}
 )
 
-// junit writes a suite for each run: a case for its verdict, one for loss, one for failed
-// messages, one for each objective, and one for the exit code of weir run. An objective that could not be decided is skipped. A suspect verdict
-// passes, and says why it is suspect.
+// junit writes a test suite for each run, with cases for its verdict, loss, failed messages, each
+// objective, and the exit code of weir run. An undecided objective is skipped. A suspect verdict passes,
+// with the reason.
 func junit(w io.Writer, runs []Run) error {
 	all := testSuites{Name: "weir"}
 	for _, r := range runs {
@@ -68,7 +68,7 @@ func suiteOf(r Run) testSuite {
 	x := r.Result
 	s := testSuite{Name: r.name(), Time: number(x.Run.MeasureS)}
 	if at, err := time.Parse(time.RFC3339Nano, x.Run.StartedAt); err == nil {
-		s.Timestamp = at.UTC().Format("2006-01-02T15:04:05") // without a zone, as readers expect it
+		s.Timestamp = at.UTC().Format("2006-01-02T15:04:05") // without a zone, as readers expect
 	}
 	class := "weir." + x.System.Driver
 	verdict := testCase{Class: class, Name: "verdict"}

@@ -16,11 +16,11 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// period is how long an element of a series is, in seconds: the benchmark's own.
+// period is the length of a series' elements in seconds, as in the benchmark.
 const period = 10
 
-// ombTags are the distributions that the benchmark knows, failures, and rtt, which is the
-// confirmation of a request that the client itself waits for.
+// ombTags are the distributions that the benchmark has, failures, and rtt, which confirms a request if the
+// client itself waits for the reply.
 var ombTags = [...]string{"send.service.measure", "send.lateness.measure", "send.blocked.measure", "e2e.service.measure", "send.failed.measure", "rtt.service.measure"}
 
 const (
@@ -32,11 +32,10 @@ const (
 	ombRTT
 )
 
-// samples are what a span of time counts, in the order of ombTags.
+// samples are the counts of a period, in the order of ombTags.
 type samples [len(ombTags)]logged
 
-// logged is a distribution of a log. Its buckets have lost the largest sample, which each
-// line has beside them.
+// logged is a distribution of a log. Its buckets lack the exact maximum, which each line has separately.
 type logged struct {
 	measure.Counts
 	largest int64
@@ -47,7 +46,7 @@ func (c *logged) merge(l *result.Line) {
 	c.largest = max(c.largest, l.Max)
 }
 
-// at returns the value of a percentile, 0 where nothing is counted.
+// at returns the value of a percentile, 0 without samples.
 func (c *logged) at(p float64) int64 {
 	if p >= 100 {
 		return c.largest
@@ -55,9 +54,8 @@ func (c *logged) at(p float64) int64 {
 	return min(c.Percentile(p), c.largest)
 }
 
-// OMB writes the run of the result folder dir as a result of the OpenMessaging
-// Benchmark: its fields, with its meanings and units. It reads the folder's files; the
-// error is about one of them, or of w.
+// OMB writes the run of the result folder dir as a result of the OpenMessaging Benchmark, with its fields,
+// meanings and units. It reads the folder's files; the error is about one of them, or of w.
 func OMB(w io.Writer, dir string) error {
 	saved, err := result.Read(dir)
 	if err != nil {
@@ -67,7 +65,7 @@ func OMB(w io.Writer, dir string) error {
 	began, length := float64(r.WindowFrom())/1e9, windowLength(r)
 	all := new(samples)
 	parts := make([]samples, max(1, int(length/period)))
-	// A row begins up to a second late: it belongs to the second that it is nearest to.
+	// A row begins up to a second late, so it belongs to the nearest second.
 	partOf := func(second float64) int {
 		return min(max(0, int(math.Round(second-began))/period), len(parts)-1)
 	}
@@ -123,7 +121,7 @@ func OMB(w io.Writer, dir string) error {
 	return e.Encode(out)
 }
 
-// windowLength returns how long the measured window is, in seconds.
+// windowLength returns the length of the measured window, in seconds.
 func windowLength(r *result.Result) float64 {
 	length := r.Throughput.SendS
 	if r.Consuming() || length == 0 {
@@ -135,7 +133,7 @@ func windowLength(r *result.Result) float64 {
 	return length
 }
 
-// eachLine calls visit with each line of the folder's log that has a tag of ombTags.
+// eachLine calls visit with each line of the folder's log with a tag of ombTags.
 func eachLine(dir string, visit func(tag int, l *result.Line)) error {
 	path := filepath.Join(dir, result.FileIntervals)
 	f, err := userfile.Open(path)
@@ -161,7 +159,7 @@ func eachLine(dir string, visit func(tag int, l *result.Line)) error {
 	}
 }
 
-// ombHead returns what the benchmark says of a run besides its figures.
+// ombHead returns the benchmark's fields other than figures.
 func ombHead(dir string, r *result.Result) (map[string]any, error) {
 	text, err := userfile.Read(filepath.Join(dir, result.FileScenario), tree.MaxFile)
 	if err != nil {
@@ -190,15 +188,15 @@ func ombHead(dir string, r *result.Result) (map[string]any, error) {
 	}, nil
 }
 
-// percentiles are the benchmark's, by what its fields end with.
+// percentiles are the benchmark's, by the suffix of its fields.
 var percentiles = []struct {
 	suffix string
 	p      float64
 }{{"50pct", 50}, {"75pct", 75}, {"95pct", 95}, {"99pct", 99}, {"999pct", 99.9}, {"9999pct", 99.99}, {"Max", 100}}
 
-// quantiles returns the three distributions of the benchmark, each by percent, in its
-// own units: ms, and whole µs for the delay of a publish. That is start - due, the sum of
-// what weir stores apart: a percentile of it is at least the greater of the two.
+// quantiles returns the benchmark's three distributions by percent, in its units: ms, and whole µs for the
+// publish delay. That is start - due, the sum of two values that weir stores separately: a percentile of it
+// is at least the greater of theirs.
 func (s *samples) quantiles() map[string]func(p float64) float64 {
 	ms := func(c *logged) func(float64) float64 {
 		return func(p float64) float64 { return float64(c.at(p)) / 1e6 }
@@ -211,8 +209,8 @@ func (s *samples) quantiles() map[string]func(p float64) float64 {
 	}
 }
 
-// confirmed is how long confirmations took. The reply confirms a request whose client
-// reports nothing before it.
+// confirmed is the confirmation latency. A reply confirms a request if the client reports nothing before
+// it.
 func (s *samples) confirmed() *logged {
 	if s[ombService].Total() == 0 {
 		return &s[ombRTT]
@@ -220,7 +218,7 @@ func (s *samples) confirmed() *logged {
 	return &s[ombService]
 }
 
-// each calls set with each latency of the benchmark by its name.
+// each calls set with the name and value of each of the benchmark's latencies.
 func (s *samples) each(set func(name string, v float64)) {
 	for name, of := range s.quantiles() {
 		name = strings.ToLower(name[:1]) + name[1:]
@@ -233,8 +231,8 @@ func (s *samples) each(set func(name string, v float64)) {
 	set("publishDelayLatencyAvg", (s[ombLateness].Mean()+s[ombBlocked].Mean())/1e3)
 }
 
-// ticks yields percents, a hundred in each half of what is left, until less than one of
-// n samples is left; then 100.
+// ticks yields percents, a hundred in each half of the remainder, until it is less than one of n samples;
+// then 100.
 func ticks(n uint64) func(yield func(float64) bool) {
 	return func(yield func(float64) bool) {
 		const each = 100

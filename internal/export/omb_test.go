@@ -89,8 +89,7 @@ func TestAConstantRateIsConstantInOMB(t *testing.T) {
 	}
 }
 
-// TestOMBUsesSampleRanksAndMaxima: p99.9 of 2,000 samples is the 1,998th, and the
-// largest is the sample, not its bucket's end.
+// p99.9 of 2,000 samples is the 1,998th, and the largest is the sample, not the end of its bucket.
 func TestOMBUsesSampleRanksAndMaxima(t *testing.T) {
 	t.Parallel()
 	out := ombOf(t, constant(t, measure.SendService, measure.E2EService))

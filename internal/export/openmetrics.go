@@ -9,10 +9,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// openMetrics writes gauges with the names and base units of Prometheus: seconds and
-// bytes. A lower bound of a latency is in a family of its own, because a query that
-// aggregates over a label would mix it with values. Runs of one name differ by their
-// folders.
+// openMetrics writes gauges with Prometheus's names and base units: seconds and bytes. Lower bounds of
+// latencies have a family of their own, since a query that aggregates over a label would mix them with
+// values. Runs of one name are distinguished by folder.
 func openMetrics(w io.Writer, runs []Run) error {
 	latency := family("weir_latency_seconds", "Latency of the measured window by distribution; percentile 100 is the maximum.")
 	bound := family("weir_latency_at_least_seconds", "Lower bound of a latency of the measured window that is not known, because messages failed or never came.")
@@ -25,7 +24,7 @@ func openMetrics(w io.Writer, runs []Run) error {
 	for _, r := range runs {
 		x := r.Result
 		if key := [2]string{r.name(), r.Dir}; seen[key] {
-			continue // a folder that was named twice
+			continue // a folder named twice
 		} else {
 			seen[key] = true
 		}
@@ -73,7 +72,7 @@ func family(name, help string) *dto.MetricFamily {
 	return &dto.MetricFamily{Name: &name, Help: &help, Type: dto.MetricType_GAUGE.Enum()}
 }
 
-// add adds a gauge. labels are names and values in turns.
+// add adds a gauge. labels are alternating names and values.
 func add(f *dto.MetricFamily, v float64, labels ...string) {
 	m := &dto.Metric{Gauge: &dto.Gauge{Value: &v}}
 	for i := 0; i+1 < len(labels); i += 2 {

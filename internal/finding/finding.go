@@ -1,5 +1,5 @@
-// Package finding turns what weir found into sentences. A finding is data, a code and
-// values; its words stand in catalogue.txt, which is the only place to edit them.
+// Package finding renders what weir found as sentences. A finding is data, a code and values; the texts are
+// in catalogue.txt, the only place to edit them.
 package finding
 
 import (
@@ -14,16 +14,15 @@ import (
 	"text/template"
 )
 
-// A Finding is a code of the catalogue, and a value for each name in its sentence. The zero
-// Finding says nothing.
+// A Finding is a code of the catalogue, with a value for each name in its sentence. The zero Finding is
+// empty.
 type Finding struct {
 	Code   string         `json:"code"`
 	Values map[string]any `json:"values,omitempty"`
 }
 
-// New returns a finding with values given as names and values in turn. A value is a number, a
-// text, a switch, another finding, or a list of texts or findings. What is nil, or a Finding
-// that says nothing, leaves its name out.
+// New returns a finding with alternating names and values. A value is a number, a text, a bool, another
+// finding, or a list of texts or findings. Names with nil values or empty findings are omitted.
 func New(code string, values ...any) Finding {
 	f := Finding{Code: code, Values: map[string]any{}}
 	for i := 0; i+1 < len(values); i += 2 {
@@ -53,8 +52,7 @@ func (f Finding) String() string {
 // Join renders several findings.
 func Join(all []Finding, between string) string { return join(all, between) }
 
-// Data returns the codes of findings, of those within them too, and all their values as
-// they are in JSON.
+// Data returns the codes of findings, including nested ones, and all their values as in JSON.
 func Data(all ...Finding) (codes []string, values map[string]any) {
 	merged := map[string]any{}
 	for _, f := range all {
@@ -72,7 +70,7 @@ func Data(all ...Finding) (codes []string, values map[string]any) {
 			codes = append(codes, more...)
 		}
 	}
-	if b, err := json.Marshal(merged); err == nil && len(merged) > 0 { // an infinite number has no JSON
+	if b, err := json.Marshal(merged); err == nil && len(merged) > 0 { // infinite numbers have no JSON
 		_ = json.Unmarshal(b, &values)
 	}
 	return codes, values
@@ -89,7 +87,7 @@ type book struct {
 	words   *template.Template // by code
 }
 
-// catalogue reads catalogue.txt, whose form stands at its beginning.
+// catalogue parses catalogue.txt, which begins with a description of its format.
 var catalogue = sync.OnceValue(func() book {
 	b := book{words: template.New("").Funcs(formats)}
 	section := ""

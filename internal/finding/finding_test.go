@@ -76,8 +76,8 @@ func walk(n parse.Node, may bool, visit func(name string, may bool)) (text strin
 
 var field = regexp.MustCompile(`\.([a-z_]+)`)
 
-// TestEveryCodeIsUsedWithItsValues reads the calls of New and say in all packages: each has a
-// code of the catalogue and the values of its sentence, and no sentence is left that nobody says.
+// Parses the calls of New and say in all packages: each must have a code of the catalogue and its
+// sentence's values, and every sentence must be used.
 func TestEveryCodeIsUsedWithItsValues(t *testing.T) {
 	known, unsaid := catalogue().words.Lookup, map[string]bool{}
 	for _, e := range catalogue().entries {

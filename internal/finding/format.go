@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/quantity"
 )
 
-// formats write values in templates.
+// formats are the formatting functions of templates.
 var formats = template.FuncMap{
 	"has":    func(v any) bool { return v != nil },
 	"join":   join,
@@ -31,7 +31,7 @@ var formats = template.FuncMap{
 	"digits": func(v any) string { return fmt.Sprintf("%.3g", number(v)) },
 }
 
-// number is a value of any kind of number.
+// number converts any number.
 func number(v any) float64 {
 	switch v := v.(type) {
 	case float64:
@@ -48,7 +48,7 @@ func number(v any) float64 {
 	return math.NaN()
 }
 
-// texts are the elements of a list as texts.
+// texts converts a list's elements to texts.
 func texts(v any) (all []string) {
 	switch v := v.(type) {
 	case []string:
@@ -63,10 +63,10 @@ func texts(v any) (all []string) {
 
 func join(list any, between string) string { return strings.Join(texts(list), between) }
 
-// MostNamed is how many of a list a sentence names.
+// MostNamed is how many items of a list a sentence names.
 const MostNamed = 5
 
-// few writes the first of a list, and how many more there are.
+// few lists the first items, and counts the rest.
 func few(list any) string {
 	names := texts(list)
 	if n := len(names) - MostNamed; n > 0 {
@@ -75,7 +75,7 @@ func few(list any) string {
 	return strings.Join(names, ", ")
 }
 
-// agents names agents, and says that they are.
+// agents lists agents after the word "agent" or "agents".
 func agents(names any) string {
 	if len(texts(names)) == 1 {
 		return "agent " + few(names)
@@ -83,7 +83,7 @@ func agents(names any) string {
 	return "agents " + few(names)
 }
 
-// clause makes a clause a sentence.
+// clause turns a clause into a sentence.
 func clause(v any) string {
 	s := fmt.Sprint(v)
 	return strings.ToUpper(s[:1]) + s[1:] + "."
@@ -92,7 +92,7 @@ func clause(v any) string {
 // Percentile names a percentile: "p99.9".
 func Percentile(p float64) string { return "p" + strconv.FormatFloat(p, 'f', -1, 64) }
 
-// Share writes a part of 1 in percent to a tenth, and from ten times on as a factor.
+// Share formats a fraction as a percentage to a tenth, and from 10 on as a factor.
 func Share(part float64) string {
 	if part > 10 {
 		return fmt.Sprintf("%.0f x", part)
@@ -100,7 +100,7 @@ func Share(part float64) string {
 	return strconv.FormatFloat(math.Round(part*1000)/10, 'f', -1, 64) + " %"
 }
 
-// times says how much something is in terms of what follows: "30 % of", "12 times".
+// times expresses a ratio to what follows: "30 % of", "12 times".
 func times(part float64) string {
 	if part > 10 {
 		return fmt.Sprintf("%.0f times", part)
@@ -108,7 +108,7 @@ func times(part float64) string {
 	return Share(part) + " of"
 }
 
-// part writes a part of 1 in percent to three digits, and never as 0 or 100 where it is not.
+// part formats a fraction as a percentage to three digits, as 0 or 100 only if exact.
 func part(part float64) string {
 	percent := part * 100
 	switch {
@@ -123,7 +123,7 @@ func part(part float64) string {
 	return fmt.Sprintf("%v %%", math.Round(percent*scale)/scale)
 }
 
-// length writes seconds as a length of time to three digits.
+// length formats seconds as a duration to three digits.
 func length(s float64) string {
 	switch {
 	case s >= 7200:

@@ -7,7 +7,7 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// Assign says what each of the agents does of a run. Its error is a *placement.Error.
+// Assign assigns each agent its part of a run. Its error is a *placement.Error.
 func Assign(p placement.Spec, cfg *engine.Config, agents []placement.Agent) ([]placement.Worker, error) {
 	shape := shapeOf(cfg)
 	workers, err := placement.Assign(p, shape, agents)
@@ -21,7 +21,7 @@ func Assign(p placement.Spec, cfg *engine.Config, agents []placement.Agent) ([]p
 	return workers, nil
 }
 
-// shapeOf is how many of what a run has.
+// shapeOf counts what placement distributes: the parts of a run.
 func shapeOf(cfg *engine.Config) placement.Shape {
 	shape := placement.Shape{Producers: cfg.Plan.Producers, Destinations: cfg.Plan.Destinations, Consumers: cfg.Consumers}
 	switch cfg.Mode {
@@ -33,7 +33,7 @@ func shapeOf(cfg *engine.Config) placement.Shape {
 	return shape
 }
 
-// crossingOf returns the pairs of agents with one that receives what the other sends.
+// crossingOf returns the pairs of agents of which one receives what the other sends.
 func crossingOf(cfg *engine.Config, workers []engine.Worker) []placement.Flow {
 	shape := shapeOf(cfg)
 	var assigned []placement.Worker

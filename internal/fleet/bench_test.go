@@ -127,8 +127,8 @@ func (d *drive) begunFor(b testing.TB) {
 	}
 }
 
-// BenchmarkReport is what one report of one agent costs the coordinator: to be read,
-// added up and written down, and a fiftieth of the second's join.
+// BenchmarkReport measures the coordinator's cost for one report of one agent: parsing, adding and writing,
+// and a fiftieth of the merge of the second.
 func BenchmarkReport(b *testing.B) {
 	r := benchRun(b)
 	f := &Fleet{limited: hub.NewLimitedLog((&diary{}).log()), session: "s", clock: pace.NewClock()}
@@ -175,7 +175,7 @@ func benchRun(b testing.TB) *Run {
 	return runOf(t, drivers, "bench", fmt.Sprintf("topology: {producers: %d, consumers: %d}\nload: {rate: 50000/s}\nwarmup: 0s\nmeasure: 10h%s", benchAgents, benchAgents, common))
 }
 
-// The coordinator's memory is that of the run's shape, and not of its length.
+// The memory depends on the run's shape, not on its length.
 func TestCoordinatorMemoryIndependentOfRunLength(t *testing.T) {
 	r := benchRun(t)
 	f := &Fleet{limited: hub.NewLimitedLog((&diary{}).log()), session: "s", clock: pace.NewClock()}

@@ -16,19 +16,18 @@ import (
 // A System is what an agent started on its host for a run.
 type System struct {
 	Address []string
-	Options map[string][]string // by which else it is connected
+	Options map[string][]string // further options to connect with
 	Started *result.Started
-	Servers []protocol.Server // where clients reach them, where faults break connections
+	Servers []protocol.Server // where clients reach them, if faults break connections
 }
 
-// wishEvery is how often a coordinator asks how far a system is.
+// wishEvery is how often a coordinator asks about a system's progress.
 const wishEvery = 250 * time.Millisecond
 
-// Bring has an agent start the system of a run on its host, and returns when it answers
-// there. doing is told the progress. Where it fails, or ctx ends, the agent is told to
-// end what there is of it. An agent that may not start servers is protocol.ErrNotAllowed.
-// What was brought up is ended by End, or by the agent when this coordinator is gone for
-// long.
+// Bring has an agent start the system of a run on its host, and returns when the system answers there. It
+// reports progress to doing. If it fails, or ctx ends, the agent is told to clean up. An agent that may not
+// start servers gives protocol.ErrNotAllowed. End stops the system, as does the agent once this coordinator
+// has been gone for long.
 func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(line string)) (*System, error) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.BringLimit)
 	defer cancel()
@@ -43,14 +42,14 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 		case err == nil && h.Error != "":
 			err = protocol.ErrorOf(protocol.Shown(h.Error), h.Kind)
 			if !errors.Is(err, protocol.ErrNotAllowed) {
-				_ = f.End(context.WithoutCancel(ctx), agent, w.Run) // best effort: it was refused, or is gone
+				_ = f.End(context.WithoutCancel(ctx), agent, w.Run) // best effort: the agent refused, or is gone
 			}
 			return nil, fmt.Errorf("agent %s: %w", agent, err)
 		case err == nil && h.Up:
 			return &System{Address: h.Address, Options: h.Options, Started: h.Started, Servers: h.Servers}, nil
 		case err == nil:
 			heard = time.Now()
-			if !h.Busy { // it has what it needs
+			if !h.Busy { // the agent has what it needs
 				w.Scenario, w.Files = nil, nil
 			}
 			if text := protocol.Shown(h.Doing); text != "" && text != said {
@@ -77,9 +76,9 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 	}
 }
 
-// End has an agent end what it started for a run, and returns when nothing of it is
-// left there, or with an error when that is not so, or not known, after a bounded
-// time. The agent ends it by itself then, when this coordinator is gone for long.
+// End has an agent stop what it started for a run, and returns when nothing is left there. After a bounded
+// time it returns an error if that is not so, or unknown: the agent then stops it by itself once this
+// coordinator has been gone for long.
 func (f *Fleet) End(ctx context.Context, agent, run string) error {
 	ctx, cancel := context.WithTimeout(ctx, protocol.DownLimit+protocol.AskLimit)
 	defer cancel()
@@ -103,7 +102,7 @@ func (f *Fleet) End(ctx context.Context, agent, run string) error {
 	}
 }
 
-// wish asks an agent that joined about a system on its host.
+// wish sends a wish for a system to an agent that joined.
 func (f *Fleet) wish(ctx context.Context, agent string, w protocol.Wish) (*protocol.Hosted, error) {
 	w.Session = f.session
 	var h protocol.Hosted

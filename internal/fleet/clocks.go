@@ -11,44 +11,44 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// Bounds of what is kept of clocks.
+// Limits for clock records.
 const (
-	courseKept = 4096 // corrections of an agent that are held against the course afterwards
+	courseKept = 4096 // corrections of an agent, compared with the course afterwards
 	enough     = 5    // exchanges before a clock is known
 
-	besideLimit = 30 * time.Second       // for that of an agent that does no part of the run
-	lineLate    = 500 * time.Millisecond // for a correction to reach an agent that is heard of: it is sent with all orders
+	besideLimit = 30 * time.Second       // for the clock of an agent without a part
+	lineLate    = 500 * time.Millisecond // for a correction to reach a live agent: all orders carry it
 )
 
-// A Clock is how far the difference of two instants of different agents may be off.
+// A Clock is the uncertainty of the difference between two agents' instants.
 type Clock struct {
 	Crosses bool  // messages go from one agent to another
-	Same    bool  // all such agents read one clock
-	BoundNS int64 // of any two agents with one that sends to the other
-	Known   bool  // false: of some pair nothing is known
+	Same    bool  // all these agents read one clock
+	BoundNS int64 // over all pairs of agents of which one sends to the other
+	Known   bool  // false: unknown for some pair
 }
 
-// A Watch is what is known of an agent's clock.
+// A Watch describes an agent's clock.
 type Watch struct {
 	Same      bool          // it is the coordinator's own
-	OffsetNS  int64         // to be added to its readings, at the epoch
+	OffsetNS  int64         // to add to its readings, at the epoch
 	BoundNS   int64         // of its corrected instants, over the run
-	AtStartNS int64         // when its epoch really was by what is known afterwards, ns since the run's
-	Course    offset.Course // over the run; empty where it is the coordinator's own
-	Steps     []offset.Step // of the course, their instants in ns since the run's epoch
+	AtStartNS int64         // its actual epoch in hindsight, ns since the run's
+	Course    offset.Course // over the run; empty for the coordinator's own clock
+	Steps     []offset.Step // of the course, in ns since the run's epoch
 	Exchanges int
-	Chrony    *Checked // nil where nothing is known
+	Chrony    *Checked // nil if unknown
 }
 
-// clocks compares the agents' clocks with the coordinator's. Agents that read one
-// clock share what is known of it. Its methods may be called by any goroutine.
+// clocks compares the agents' clocks with the coordinator's. Agents that read one clock share its
+// measurements. Its methods may be called from any goroutine.
 type clocks struct {
 	base  *pace.Clock
 	own   string
 	began time.Time
 
 	mu     sync.Mutex
-	parts  int // of agents, that do a part of the run; the others are beside it
+	parts  int // agents with a part of the run; the others come after them
 	agents []*watched
 	tracks map[string]*tracked
 }
@@ -61,21 +61,21 @@ type tracked struct {
 type watched struct {
 	id      string // of the clock
 	t       *tracked
-	epoch   int64 // on the agent's monotonic clock; 0 before
+	epoch   int64 // on the agent's monotonic clock; 0: not set
 	offset  int64 // by which it was translated
 	kept    []correction
-	skip    int // corrections between two that are kept
+	skip    int // corrections skipped per kept one
 	skipped int
 }
 
-// A correction is what was added to an agent's instants from the instant at on, by
-// its clock, until the next one reached it.
+// A correction is what was added to an agent's instants from at on, by its clock, until the next one
+// reached it.
 type correction struct {
 	at int64
 	protocol.Line
 }
 
-// newClocks returns the clocks of agents. The first, as many as parts, do a part of the run.
+// newClocks returns the clocks of agents, of which the first parts have a part of the run.
 func newClocks(base *pace.Clock, agents []protocol.About, parts int) *clocks {
 	c := &clocks{base: base, own: pace.ClockID(), began: time.Now(), parts: parts, tracks: map[string]*tracked{}}
 	for _, a := range agents {
@@ -93,7 +93,7 @@ func newClocks(base *pace.Clock, agents []protocol.About, parts int) *clocks {
 	return c
 }
 
-// add takes exchanges of an agent. What cannot have been is left out.
+// add adds an agent's clock exchanges, without impossible ones.
 func (c *clocks) add(i int, es []offset.Exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +108,8 @@ func (c *clocks) add(i int, es []offset.Exchange) {
 // same reports whether an agent reads the coordinator's own clock.
 func (c *clocks) same(w *watched) bool { return c.own != "" && w.id == c.own }
 
-// known reports whether every agent's clock is known well enough to begin. One beside the run
-// is not waited for without end.
+// known reports whether every agent's clock is known well enough to begin. It gives up on agents without a
+// part after a limit.
 func (c *clocks) known() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,11 +121,10 @@ func (c *clocks) known() bool {
 	return true
 }
 
-// knows reports whether an agent's clock is known. The lock is held.
+// knows reports whether an agent's clock is known. The lock must be held.
 func (c *clocks) knows(w *watched) bool { return c.same(w) || w.t.n >= enough }
 
-// beside is the instant ns on the clock of an agent beside the run, as translate has it; 0 where
-// that clock is not known.
+// beside translates ns to the clock of an agent without a part, like translate; 0 if that clock is unknown.
 func (c *clocks) beside(i int, ns int64) int64 {
 	c.mu.Lock()
 	known := c.knows(c.agents[i])
@@ -136,7 +135,7 @@ func (c *clocks) beside(i int, ns int64) int64 {
 	return c.translate(i, ns)
 }
 
-// now returns what must be added to an agent's reading, at this moment.
+// now returns the offset to add to an agent's reading at this moment.
 func (c *clocks) now(w *watched) (add, bound int64) {
 	if c.same(w) {
 		return 0, 0
@@ -146,7 +145,7 @@ func (c *clocks) now(w *watched) (add, bound int64) {
 	if l, ok := w.t.track.Live(); ok {
 		theirs = ours - l.Offset
 	}
-	for range 2 { // where it is, by where it is about
+	for range 2 { // refines the first approximation
 		if o, b, ok := w.t.track.Now(theirs); ok {
 			add, bound = o, b
 			theirs = ours - add
@@ -155,8 +154,8 @@ func (c *clocks) now(w *watched) (add, bound int64) {
 	return add, bound
 }
 
-// translate returns the agent's reading at an instant of the coordinator's
-// monotonic clock that is about now, and makes it the agent's epoch.
+// translate returns the agent's reading at an instant near now of the coordinator's monotonic clock, and
+// makes it the agent's epoch.
 func (c *clocks) translate(i int, ns int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,13 +163,13 @@ func (c *clocks) translate(i int, ns int64) int64 {
 	if w.epoch == 0 {
 		w.offset, _ = c.now(w)
 		w.epoch = ns - w.offset
-		w.keep(correction{w.epoch, protocol.Line{}}) // until the first reaches it
+		w.keep(correction{w.epoch, protocol.Line{}}) // until the first correction reaches it
 	}
 	return w.epoch
 }
 
-// told is an instant of an agent, ns since the epoch by its clock, on the coordinator's, by what
-// is known now. by says how far that may be off, where the clocks are two.
+// told converts an agent's instant, ns since the epoch by its clock, to the coordinator's clock with
+// present knowledge. by describes the uncertainty if the clocks differ.
 func (c *clocks) told(i int, at int64) (ns int64, by string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,8 +181,8 @@ func (c *clocks) told(i int, at int64) (ns int64, by string) {
 	return at + add - w.offset, fmt.Sprintf(" (by its clock, within %v)", time.Duration(bound).Round(time.Microsecond))
 }
 
-// corrected is such an instant by what is known of the whole run, with how far it may be off;
-// as the agent tells it where that is not known.
+// corrected converts such an instant with knowledge of the whole run, and returns its uncertainty; if
+// unknown, the instant is the agent's.
 func (c *clocks) corrected(i int, at int64) (ns, bound int64, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +198,7 @@ func (c *clocks) corrected(i int, at int64) (ns, bound int64, known bool) {
 	return at + is - w.offset, bound, true
 }
 
-// lines are what is to be added to the agents' instants from now on.
+// lines returns the corrections for the agents from now on.
 func (c *clocks) lines() []protocol.Line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +219,7 @@ func (c *clocks) lines() []protocol.Line {
 	return all
 }
 
-// keep remembers a correction; of many every second, every fourth and so on.
+// keep stores a correction. Of many it keeps every second, then every fourth and so on.
 func (w *watched) keep(x correction) {
 	if w.skipped < w.skip {
 		w.skipped++
@@ -238,10 +237,9 @@ func (w *watched) keep(x correction) {
 	w.kept = append(w.kept, x)
 }
 
-// watch is what is known of an agent's clock when the run is over: the bound is
-// that of the course that fits all exchanges, and by how much what was added while
-// the run went differs from it, as long as it was what was added: what is known of a
-// drift in the first seconds may be far off after one more.
+// watch describes an agent's clock after the run. The bound is that of the course fitted to all exchanges,
+// plus the difference from the corrections used during the run, while they were used: an early drift
+// estimate may be far off a second later.
 func (c *clocks) watch(i int) Watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -277,10 +275,9 @@ func (c *clocks) watched(w *watched) Watch {
 	return x
 }
 
-// off is how far what was added may have been from the offset, anywhere from an
-// instant to another, by an agent's clock. All is made of straight lines, so that it
-// is most at an end of one; where it is not known whether a step had been taken
-// yet, the offset lies by one line or by the other.
+// off is the largest difference between the added correction and the offset over an interval, by the
+// agent's clock. Both are piecewise linear, so the maximum is at a vertex; where it is unknown whether a
+// step had happened, both lines are tried.
 func off(c *offset.Course, from, to int64, added func(t int64) int64) (worst int64) {
 	look := func(t int64) {
 		for i, l := range c.Lines {
@@ -304,8 +301,8 @@ func off(c *offset.Course, from, to int64, added func(t int64) int64) (worst int
 	return worst
 }
 
-// bound is how far the difference of two instants may be off, over the pairs of agents
-// with one that sends to the other.
+// bound is the uncertainty of the difference of two instants, over the pairs of agents of which one sends
+// to the other.
 func (c *clocks) bound(pairs []placement.Flow) Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,7 +320,7 @@ func (c *clocks) bound(pairs []placement.Flow) Clock {
 		one := c.agents[p.From].id == c.agents[p.To].id
 		k.Same = k.Same && one
 		switch {
-		case one: // which is off alike in both: what is left is that each reads it
+		case one: // an error common to both cancels; their readings remain
 			k.BoundNS = max(k.BoundNS, 2*max(0, c.base.Epoch().ErrorNS))
 		case a.BoundNS < 0 || b.BoundNS < 0:
 			k.Known = false

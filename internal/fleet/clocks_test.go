@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// wrongs are clocks that are deliberately wrong.
+// wrongs are deliberately wrong clocks.
 func wrongs() []string {
 	return []string{"constant=25ms", "constant=-1h,drift=40ppm", "drift=-300ppm", "constant=3s,drift=20ppm,step=7s:3ms", "step=9s:-2ms", "drift=100ppm,step=7300ms:40ms"}
 }
@@ -34,10 +34,9 @@ func wrongClock(t *testing.T, text string) *pace.Clock {
 	return c
 }
 
-// What is told of an agent's clock when the run is over bounds how far each of its
-// instants was off, as it was corrected when it was measured: in the first second, when
-// little is known yet, while a correction waits for the next, and around a step. In
-// virtual time, with delays that are as unequal as they like.
+// The reported clock bound must cover the error of each of an agent's instants, as corrected at the time:
+// in the first second, when little is known yet, while the next correction is on its way, and around a
+// step. In virtual time, with arbitrarily asymmetric delays.
 func TestClockBoundHoldsForEveryCorrectedInstant(t *testing.T) {
 	for _, wrong := range wrongs() {
 		t.Run(wrong, func(t *testing.T) {
@@ -92,7 +91,7 @@ func TestClockBoundHoldsForEveryCorrectedInstant(t *testing.T) {
 				if w.BoundNS < worst {
 					t.Errorf("an instant was off by %v, after %v; the bound is %v", time.Duration(worst), time.Duration(at), time.Duration(w.BoundNS))
 				}
-				// And is of use: a step and what the exchanges leave open, not more.
+				// The bound must also be tight: a step and what the exchanges leave open, not more.
 				step := int64(0)
 				for _, s := range w.Course.Steps {
 					step = max(step, s.By, -s.By)
@@ -105,8 +104,7 @@ func TestClockBoundHoldsForEveryCorrectedInstant(t *testing.T) {
 	}
 }
 
-// Agents that read one clock share what is known of it; that of the coordinator's
-// own is right.
+// Agents that read one clock share its measurements; the coordinator's own clock is exact.
 func TestSharedClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := pace.NewClock()
@@ -152,8 +150,8 @@ func TestSharedClocks(t *testing.T) {
 	})
 }
 
-// A crossing is what the test itself saw of one message, on the host's right clock but
-// for sender, which is the reading of the sender's at the instant left.
+// A crossing is what the test saw of a message, on the host's correct clock except for sender, the sender's
+// clock at the instant left.
 type crossing struct {
 	left, sender, spread int64 // spread: how far apart the two may have been read
 	start                int64 // the stamp's: on the sender's clock, since its epoch
@@ -161,9 +159,8 @@ type crossing struct {
 	before, after        int64 // of the delivery
 }
 
-// What two agents with wrong clocks measured of a system whose delay is known is off
-// by the reported bound at most, also around a step; and what seems to have arrived
-// before it was sent is counted and kept.
+// Latencies between two agents with wrong clocks, for a system with a known delay, are within the reported
+// bound, also around a step; messages that seem to arrive before they were sent are counted and kept.
 func TestErrorBetweenWrongClocksStaysWithinBound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,21 +9,19 @@ import (
 	"github.com/weirmq/weir/internal/host"
 )
 
-// A Checked is an agent's measured offset held against what the time daemons of
-// its host and of the coordinator's say of their wall clocks, at the beginning of
-// the run and at its end.
+// A Checked compares an agent's measured clock offset with what the time daemons of both hosts report, at
+// the start and the end of the run.
 type Checked struct {
 	Agrees  bool
-	BoundNS int64 // of what the daemons say, the worse
-	ApartNS int64 // by how much more than all bounds together the two differ, at most; 0: they agree
+	BoundNS int64 // the daemons' error bound, the worse of the two
+	ApartNS int64 // largest disagreement beyond all bounds; 0: they agree
 }
 
-// daemonsAsked is how often daemons are asked in a run: when it begins, and when it
-// has ended.
+// daemonsAsked is how often a run queries daemons: at its start and its end.
 const daemonsAsked = 2
 
-// checked holds what was measured of an agent's clock against the daemons; nil where
-// one of them says nothing, or there is nothing to measure.
+// checked compares an agent's measured clock with the daemons; nil if a daemon reports nothing, or nothing
+// was measured.
 func (x *Watch) checked(theirs, own []host.Daemon) *Checked {
 	if x.Same || len(x.Course.Lines) == 0 {
 		return nil
@@ -45,7 +43,7 @@ func (x *Watch) checked(theirs, own []host.Daemon) *Checked {
 	return c
 }
 
-// daemon asks this host's time daemon, unless it said nothing before.
+// daemon queries this host's time daemon, unless it did not answer before.
 func (d *drive) daemon(ctx context.Context) {
 	d.mu.Lock()
 	ask := len(d.own) == 0 || d.own[len(d.own)-1].Known()
@@ -59,7 +57,7 @@ func (d *drive) daemon(ctx context.Context) {
 	d.own = append(d.own, own)
 }
 
-// check holds an agent's clock against the time daemons. The lock is held.
+// check compares an agent's clock with the time daemons. The lock must be held.
 func (d *drive) check(i int, w *Watch, theirs []host.Daemon) {
 	w.Chrony = w.checked(theirs, d.own)
 	if w.Chrony == nil || w.Chrony.Agrees {

@@ -8,12 +8,10 @@ import (
 	"github.com/weirmq/weir/internal/offset"
 )
 
-// TestChronyIsComparedWithMeasurement: the two agree where their intervals meet,
-// and otherwise it is said by how much they do not.
+// They agree if their intervals overlap; otherwise the gap is reported.
 func TestChronyIsComparedWithMeasurement(t *testing.T) {
 	const ms = int64(time.Millisecond)
-	// The agent's monotonic clock reads 25 ms more than the coordinator's; both walls
-	// are right.
+	// The agent's monotonic clock is 25 ms ahead of the coordinator's; both wall clocks are right.
 	own := []host.Daemon{{Source: "a", AheadNS: 1000 * ms, BoundNS: 2 * ms}, {Source: "a", AheadNS: 1000 * ms, BoundNS: 3 * ms}}
 	measured := Watch{Course: offset.Course{Lines: []offset.Line{{Offset: -25 * ms, Bound: ms / 10}}}}
 	theirs := func(first, second int64) []host.Daemon {

@@ -1,13 +1,12 @@
-// Package fleet coordinates runs on many machines: it opens a server that agents join, gives
-// each its part of a run, and makes one result of what they report.
+// Package fleet coordinates runs on several machines: it opens a server that agents join, assigns each its
+// part of a run, and merges their reports into one result.
 //
-// What is decided, and how workers are added up, is in package coordinator, which does not
-// depend on how agents are reached. Here they meet at a NATS server. Package protocol holds
-// what both sides say there, package agent the other side, and package survey looks at all
-// that are there.
+// Decisions and the merging of workers are in package coordinator, which does not depend on the transport.
+// Here the transport is a NATS server. Package protocol defines the messages, package agent is the other
+// side, and package survey inspects the agents present.
 //
-// A coordinator reads the stream of reports from its beginning. So one that takes a run
-// up again has lost nothing (Resume).
+// A coordinator reads the stream of reports from its beginning, so one that resumes a run has lost nothing
+// (Resume).
 //
-// Every wait has a bound. A silent agent delays the others for a bounded time.
+// Every wait has a limit. A silent agent delays the others for a bounded time.
 package fleet

@@ -22,22 +22,22 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// Bounds of a drive's waits.
+// Limits of a drive's waits.
 const (
 	farLead    = 500 * time.Millisecond // from the agreement to the epoch
 	stampEvery = 200 * time.Millisecond
 )
 
-// A drive is a run under way.
+// A drive is a run in progress.
 type drive struct {
 	f       *Fleet
 	run     *Run
 	c       *coordinator.Coordinator
 	workers []engine.Worker // of the agents
 	abouts  []protocol.About
-	flows   []placement.Flow // from one agent to another
-	places  map[string]int   // of the agents, by their names
-	ids     map[string]int   // of the agents, by their instances
+	flows   []placement.Flow // between agents
+	places  map[string]int   // agents by name
+	ids     map[string]int   // agents by instance
 	clocks  *clocks
 
 	mu     sync.Mutex
@@ -46,31 +46,30 @@ type drive struct {
 	lines  []protocol.Line
 	own    []host.Daemon // of this host
 
-	gaps    []coordinator.Absence // the run's times without a coordinator
-	books   ledger.Part           // scratch of read
-	full    bool                  // it was reported that the disk is full
-	stamped time.Time             // when it was last noted that this coordinator is there
+	gaps    []coordinator.Absence // times without a coordinator
+	books   ledger.Part           // scratch space of read
+	full    bool                  // a full disk has been reported
+	stamped time.Time             // when keep's file was last touched
 
-	starter *starter // nil: the system was started on no agent's host
-	trouble *trouble // what that does to its servers; nil: nothing
+	starter *starter // nil: no agent's host started the system
+	trouble *trouble // its server faults; nil: none
 
-	asking chan struct{} // has one for each agent that asks who leads
+	asking chan struct{} // a slot for each agent that may query leaders
 }
 
-// An inbox puts an agent's reports together.
+// An inbox assembles an agent's reports.
 type inbox struct {
 	pieces protocol.Assembler
 	seq    uint64
-	lost   uint64 // between those that came
+	lost   uint64 // missing between received reports
 	done   bool
 
-	refused int // pieces
+	refused int // refused pieces
 }
 
-// Do does a run with agents that joined. When stop is closed, no further message is
-// offered and the run drains; when ctx ends, it ends at once; in both cases what
-// was measured is returned. An error without Done, or with a Raw that is nil in it,
-// means that there are no figures.
+// Do executes a run on agents that joined. When stop is closed, no further message is sent and the run
+// drains; when ctx ends, it ends at once; in both cases what was measured is returned. An error without
+// Done, or with a nil Raw in it, means that there are no figures.
 func (f *Fleet) Do(ctx context.Context, stop <-chan struct{}, run *Run) (*Done, error) {
 	d, err := f.newDrive(run)
 	if err != nil {
@@ -79,7 +78,7 @@ func (f *Fleet) Do(ctx context.Context, stop <-chan struct{}, run *Run) (*Done, 
 	return d.do(ctx, stop, func() error { return d.give(ctx) })
 }
 
-// do does the run, begin being what makes the agents begin.
+// do executes the run; begin starts the agents.
 func (d *drive) do(ctx context.Context, stop <-chan struct{}, begin func() error) (*Done, error) {
 	listening, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -135,7 +134,7 @@ func (f *Fleet) newDrive(run *Run) (*drive, error) {
 	return d, d.prepare(shares)
 }
 
-// prepare makes the run's coordinator.
+// prepare creates the run's coordinator.
 func (d *drive) prepare(shares []engine.Worker) (err error) {
 	cfg := d.run.Config
 	d.ids = map[string]int{}
@@ -174,7 +173,7 @@ func (d *drive) names() []string {
 	return names
 }
 
-// deal says who does what.
+// deal assigns the parts.
 func (d *drive) deal() (shares []engine.Worker, err error) {
 	var agents []placement.Agent
 	for _, a := range d.abouts {
@@ -190,7 +189,7 @@ func (d *drive) deal() (shares []engine.Worker, err error) {
 	return shares, nil
 }
 
-// listen takes standings and reports.
+// listen subscribes to standings and reports.
 func (d *drive) listen(ctx context.Context) (undo func(), err error) {
 	f, id := d.f, d.run.Config.RunID
 	standings, err := f.nc.Subscribe(protocol.StandingSubject(f.session, "*"), d.stand)
@@ -215,7 +214,7 @@ func (d *drive) listen(ctx context.Context) (undo func(), err error) {
 	return nil, fmt.Errorf("reading the agents' reports: %w", err)
 }
 
-// give gives every agent its job.
+// give sends every agent its job.
 func (d *drive) give(ctx context.Context) error {
 	cfg := &d.run.Config
 	errs := make([]error, len(d.abouts))
@@ -243,9 +242,8 @@ func (d *drive) give(ctx context.Context) error {
 	return nil
 }
 
-// giveTo asks an agent to take a job, more than once where it does not answer: it
-// takes the same one twice. An agent that is busy is asked again too: it may be
-// leaving a run that has just ended, or did not take place.
+// giveTo asks an agent to take a job, again if it does not answer: jobs are idempotent. It also retries a
+// busy agent, which may be leaving a run that has just ended or was called off.
 func (d *drive) giveTo(ctx context.Context, instance string, b []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, jobLimit)
 	defer cancel()
@@ -275,7 +273,7 @@ func (d *drive) giveTo(ctx context.Context, instance string, b []byte) error {
 	}
 }
 
-// stand takes how an agent stands.
+// stand handles an agent's standing.
 func (d *drive) stand(m *nats.Msg) {
 	var s protocol.Standing
 	instance := m.Subject[len(protocol.StandingSubject(d.f.session, "")):]
@@ -284,7 +282,7 @@ func (d *drive) stand(m *nats.Msg) {
 		return
 	}
 	if s.Run != d.run.Config.RunID {
-		return // of a run before
+		return // from an earlier run
 	}
 	i, ok := d.ids[instance]
 	if !ok {
@@ -302,13 +300,13 @@ func (d *drive) stand(m *nats.Msg) {
 	}
 }
 
-// errStranger: it is of an agent that does not do the run.
+// errStranger refuses messages of agents without a part in the run.
 var errStranger = errors.New("it comes from an agent outside this run")
 
-// mostRefused bounds the events of a run about what one agent reported and was refused.
+// mostRefused limits the events about refused reports of one agent.
 const mostRefused = 50
 
-// refuse logs that something of an agent's was refused.
+// refuse logs that something from an agent was refused.
 func (d *drive) refuse(what, instance string, why error) {
 	peer := instance
 	if i, ok := d.ids[instance]; ok {
@@ -317,7 +315,7 @@ func (d *drive) refuse(what, instance string, why error) {
 	d.f.limited.Warn(what+" was refused", peer, "run", d.run.Config.RunID, "why", why)
 }
 
-// report takes a piece of an agent's report.
+// report handles a piece of an agent's report.
 func (d *drive) report(m jetstream.Msg) {
 	prefix := protocol.ReportSubject(d.f.session, d.run.Config.RunID, "")
 	subject := m.Subject()
@@ -347,7 +345,7 @@ func (d *drive) report(m jetstream.Msg) {
 	}
 }
 
-// read takes an agent's report.
+// read applies an agent's report.
 func (d *drive) read(i int, r *protocol.Report) error {
 	x := d.posts[i]
 	switch {
@@ -398,7 +396,7 @@ func (d *drive) read(i int, r *protocol.Report) error {
 	return nil
 }
 
-// holds asks the system about a subscription through an agent.
+// holds queries the system about a subscription through an agent.
 func (d *drive) holds(i, sub int) (nothing, answered bool) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(sub))
@@ -413,7 +411,7 @@ func (d *drive) holds(i, sub int) (nothing, answered bool) {
 	return a.Nothing, a.Answered
 }
 
-// readLedger reads a ledger of this run.
+// readLedger decodes a ledger of this run.
 func (d *drive) readLedger(b []byte, into *ledger.Part) error {
 	into.Limits = d.c.Limits()
 	if err := into.UnmarshalBinary(b); err != nil {
@@ -426,7 +424,7 @@ func (d *drive) readLedger(b []byte, into *ledger.Part) error {
 	return nil
 }
 
-// look does what is to be done from time to time while the run goes on.
+// look does the periodic work during a run.
 func (d *drive) look() {
 	if !d.full && d.f.full() {
 		d.full = true
@@ -445,7 +443,7 @@ func (d *drive) look() {
 	}
 }
 
-// conduct brings the run to its end, and returns what it came to.
+// conduct brings the run to its end, and returns the result.
 func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error) {
 	var asking sync.WaitGroup
 	asking.Go(func() { d.daemon(ctx) })

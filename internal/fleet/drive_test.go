@@ -13,8 +13,8 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// A report counts once, however often it comes; one that is missing is told of, and so
-// is what is none; what comes after the last counts no more.
+// A report counts once, however often it arrives; a missing one is reported, as is an invalid one; nothing
+// counts after the last.
 func TestAReportCountsOnce(t *testing.T) {
 	t.Parallel()
 	log := &diary{}
@@ -50,7 +50,7 @@ func TestAReportCountsOnce(t *testing.T) {
 	if got := confirmed; got != 3 {
 		t.Errorf("%d confirmed after the first two, want 1 + 2", got)
 	}
-	// A coordinator that reads the stream anew: its pieces are known, and its reports.
+	// A coordinator that reads the stream again knows its pieces and its reports.
 	d.posts[3].pieces = protocol.Assembler{}
 	send(2, nil)
 	if got := confirmed; got != 3 {
@@ -75,7 +75,7 @@ func TestAReportCountsOnce(t *testing.T) {
 	if got := confirmed; got != 8 {
 		t.Errorf("%d confirmed after the end, want 8", got)
 	}
-	// The log and the events are bounded, whatever comes.
+	// The log and the events are bounded.
 	told = nil
 	for range 1000 {
 		d.report(&letter{subject: protocol.ReportSubject("s", "bench", "stranger"), data: []byte("x")})

@@ -17,26 +17,25 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// How often the agent with the servers is asked what became of its faults, and for how long
-// when the run is over.
+// How often the agent with the servers is asked about its faults, and for how long after the run.
 const (
-	troubleSoon  = 50 * time.Millisecond // until it knows the epoch
+	troubleSoon  = 50 * time.Millisecond // until the agent knows the epoch
 	troubleEvery = 500 * time.Millisecond
 	troubleLimit = 10 * time.Second
-	mostAsking   = 4 // agents that ask at a time who leads
+	mostAsking   = 4 // agents that may query leaders at once
 )
 
-// A trouble is what an agent does to the servers on its host.
+// A trouble is the fault execution on a server agent's host.
 type trouble struct {
 	place  int // of its clock
-	seen   int // notes
+	seen   int // notes seen
 	faults []result.Fault
 	over   bool
-	why    error // it was not answered last; nil: it was
+	why    error // why the last query failed; nil: it did not
 }
 
-// disturb has the agent with the servers do the faults of the run there, until ctx ends, and
-// takes what became of them.
+// disturb has the agent with the servers execute the run's faults there until ctx ends, and collects the
+// results.
 func (d *drive) disturb(ctx context.Context) {
 	x := d.trouble
 	if x == nil {
@@ -69,8 +68,8 @@ func (d *drive) disturb(ctx context.Context) {
 	}
 }
 
-// epochThere is the epoch of the run on the clock of the agent with the servers; 0 before it is
-// fixed, and where that clock is not known.
+// epochThere is the epoch of the run on the clock of the agent with the servers; 0 before it is fixed, or
+// if that clock is unknown.
 func (d *drive) epochThere() int64 {
 	ns := d.c.EpochNS()
 	if ns == 0 {
@@ -79,7 +78,7 @@ func (d *drive) epochThere() int64 {
 	return d.clocks.beside(d.trouble.place, ns)
 }
 
-// ask asks once, and again while there is more to be told.
+// ask queries the agent, again while it has more notes.
 func (d *drive) ask(ctx context.Context, o protocol.Trouble) {
 	x := d.trouble
 	for full := true; full && ctx.Err() == nil; {
@@ -94,7 +93,7 @@ func (d *drive) ask(ctx context.Context, o protocol.Trouble) {
 		if x.why != nil {
 			return
 		}
-		if !d.starter.Part { // its part tells them too
+		if !d.starter.Part { // else its own part reports them
 			d.clocks.add(x.place, got.Exchanges)
 		}
 		for i := range got.Notes {
@@ -106,7 +105,7 @@ func (d *drive) ask(ctx context.Context, o protocol.Trouble) {
 	}
 }
 
-// noted takes a step of a fault.
+// noted handles a step of a fault.
 func (d *drive) noted(n *protocol.Note) {
 	x := d.trouble
 	for len(x.faults) <= n.N {
@@ -117,7 +116,7 @@ func (d *drive) noted(n *protocol.Note) {
 	d.c.Tell(engine.Event{At: max(0, at), Kind: "injected", Text: d.starter.Name + ": " + n.Text + by})
 }
 
-// order has an agent that joined do what a sealed message says, and waits that long.
+// order sends a sealed message to an agent that joined, and waits for the answer up to limit.
 func (f *Fleet) order(ctx context.Context, agent, what string, limit time.Duration, order, into any) error {
 	f.mu.Lock()
 	p := f.peers[agent]
@@ -138,8 +137,8 @@ func (f *Fleet) order(ctx context.Context, agent, what string, limit time.Durati
 	return protocol.Decode(m.Data, protocol.SmallSize, into)
 }
 
-// faults are those that agents did, by the clock of the coordinator, as far as it is known when
-// the run is over. The error says that an agent did not tell all of them.
+// faults returns the faults that agents executed, on the coordinator's clock as known after the run. untold
+// says that an agent's fault report is incomplete.
 func (d *drive) faults() (all []result.Fault, untold error) {
 	var shares [][]result.Fault
 	d.mu.Lock()
@@ -167,7 +166,7 @@ func (d *drive) faults() (all []result.Fault, untold error) {
 	return append(all, d.dated(x.place, d.starter.Name, known)...), untold
 }
 
-// dated are faults that an agent tells of, by the coordinator's clock.
+// dated converts an agent's faults to the coordinator's clock.
 func (d *drive) dated(place int, agent string, faults []result.Fault) (all []result.Fault) {
 	for _, f := range faults {
 		var bound int64
@@ -186,12 +185,12 @@ func (d *drive) dated(place int, agent string, faults []result.Fault) (all []res
 	return all
 }
 
-// tellLeaders answers an agent which servers lead.
+// tellLeaders answers an agent's query which servers lead.
 func (d *drive) tellLeaders(m *nats.Msg) {
 	select {
 	case d.asking <- struct{}{}:
 	default:
-		return // it asks again
+		return // it retries
 	}
 	go func() {
 		defer func() { <-d.asking }()
@@ -204,8 +203,7 @@ func (d *drive) tellLeaders(m *nats.Msg) {
 	}()
 }
 
-// leaders asks, through the agent that declared the destinations, which servers lead parts of
-// them.
+// leaders asks which servers lead parts of the destinations, through the agent that declared them.
 func (d *drive) leaders(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.PassLimit)
 	defer cancel()

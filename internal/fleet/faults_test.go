@@ -18,8 +18,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// troubled has an agent start its systems here, which may be troubled: an order to a server
-// is carried out by doing nothing.
+// troubled has an agent start its systems here, with faults that do nothing.
 func (s *shop) troubled(a *agent.Agent) {
 	s.may(a)
 	a.Allow = append(a.Allow, agent.AllowFaults)
@@ -57,8 +56,8 @@ func (l *listener) hear(e engine.Event) {
 	}
 }
 
-// TestHostingAgentInjectsServerFaults: at their instants, also where it does no part of
-// the run and where its clock is another; more of them than an answer has room for.
+// At their times, also if the agent has no part and a different clock, and for more faults than fit in an
+// answer.
 func TestHostingAgentInjectsServerFaults(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {
@@ -89,7 +88,7 @@ func TestHostingAgentInjectsServerFaults(t *testing.T) {
 			if len(done.Faults) != x.n {
 				t.Fatalf("%d faults: %+v; want %d", len(done.Faults), done.Faults, x.n)
 			}
-			// An agent waits by one estimate of the offset, and tells by a later one. Each has its bound.
+			// An agent waits by one offset estimate, and reports by a later one. Each has its bound.
 			const estimates = int64(10 * time.Millisecond)
 			for _, f := range done.Faults {
 				if f.Error != "" || !slices.Equal(f.Processes, []string{"server-1"}) || !slices.Equal(f.Agents, []string{"b"}) || f.BoundNS == nil || f.UndoneNS == nil {
@@ -114,7 +113,6 @@ func TestHostingAgentInjectsServerFaults(t *testing.T) {
 	}
 }
 
-// TestRunEndStopsOngoingFaults: nothing goes on when the run is over.
 func TestRunEndStopsOngoingFaults(t *testing.T) {
 	t.Parallel()
 	s := &shop{}

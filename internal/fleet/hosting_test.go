@@ -224,8 +224,8 @@ func TestAnAgentStartsNothingUnlessAllowed(t *testing.T) {
 	s.over(t, 1)
 }
 
-// TestInvalidWishesAreRejected: what is not a wish, or nobody's who may have one, starts
-// nothing; and an agent may not wish of another.
+// Invalid wishes, and those from unauthorized senders, start nothing; agents may not send wishes to each
+// other.
 func TestInvalidWishesAreRejected(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
@@ -266,7 +266,7 @@ func TestInvalidWishesAreRejected(t *testing.T) {
 	w.do(t, func() *Run { r := runOf(t, drivers, "r", servedRun); r.Address = []string{"here:1"}; return r }()) // the agent is as it was
 }
 
-// TestAbandonedSystemStart: the coordinator's user does not want to wait any longer.
+// The coordinator's user stopped waiting.
 func TestAbandonedSystemStart(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
@@ -288,7 +288,6 @@ func TestAbandonedSystemStart(t *testing.T) {
 	s.over(t, 1)
 }
 
-// TestServerDeathIsAgentEvent: what becomes of a server is told in the run.
 func TestServerDeathIsAgentEvent(t *testing.T) {
 	t.Parallel()
 	s := &shop{}

@@ -10,10 +10,9 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
-// May asks agents that joined whether they have the driver, whether what a scenario refers to is
-// within their reach, and whether they may and can do the faults that are theirs, by their verbs. A
-// driver that one lacks is driver.ErrUnsupported, what one does not allow protocol.ErrNotAllowed. An agent checks each job by itself too: this is
-// for knowing it before anything is touched.
+// May asks agents that joined whether they have the driver, can resolve what a scenario refers to, and may
+// and can execute their faults, by verb. A missing driver is driver.ErrUnsupported, a prohibition
+// protocol.ErrNotAllowed. Agents check each job themselves too; May finds out before anything is touched.
 func (f *Fleet) May(ctx context.Context, agents []string, query func(agent string) protocol.Query) error {
 	errs := make([]error, len(agents))
 	var all sync.WaitGroup
@@ -29,10 +28,10 @@ func (f *Fleet) May(ctx context.Context, agents []string, query func(agent strin
 	return errors.Join(errs...)
 }
 
-// may puts a query to an agent, more than once where it does not answer in time.
+// may sends a query to an agent, with retries after timeouts.
 func (f *Fleet) may(ctx context.Context, agent string, q *protocol.Query) (err error) {
 	limit := protocol.AskLimit
-	if len(q.Faults) > 0 { // it tries them
+	if len(q.Faults) > 0 { // it tries them out
 		limit += protocol.TryLimit
 	}
 	for range 3 {

@@ -109,7 +109,7 @@ func TestAgentNamesAreUnique(t *testing.T) {
 	instance := w.of(t, "a").Instance
 	w.agent(t, "a")
 	w.diary.has(t, "join refused", "already has the name a ")
-	// The other hears of no run, and does not stand in the way of one.
+	// The other agent is not involved in a run, and does not delay it.
 	exact(t, w.do(t, runOf(t, drivers, "run", "load: {rate: 1000/s}\nwarmup: 0s\nmeasure: 2500ms"+common)).Raw, 2500)
 	if m.opened != 1 {
 		t.Errorf("%d agents did a part, want one", m.opened)
@@ -118,15 +118,15 @@ func TestAgentNamesAreUnique(t *testing.T) {
 	if got := w.Agents(); len(got) != 1 || got[0].Instance != instance {
 		t.Errorf("the agents are %+v, want the first alone", got)
 	}
-	// When the first has left the second takes its place.
+	// When the first has left, the second takes its place.
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the second to be let in", func() bool { return w.Agents()[0].Instance != instance })
 }
 
-// An agent that is silent for some seconds, as on a busy host, keeps its place. One that left
-// loses it at once.
+// An agent that is silent for some seconds, as on a busy host, keeps its place. One that leaves loses it at
+// once.
 func TestSilentAgentKeepsItsSlotBriefly(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
@@ -155,7 +155,7 @@ func TestSilentAgentKeepsItsSlotBriefly(t *testing.T) {
 	}
 }
 
-// Two coordinators at one server: who came first has the agents, until it leaves.
+// The first coordinator has the agents until it leaves.
 func TestTwoCoordinatorsAtOneServer(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
@@ -181,8 +181,8 @@ func TestTwoCoordinatorsAtOneServer(t *testing.T) {
 	exact(t, second.do(t, runOf(t, drivers, "two", yaml)).Raw, 500)
 }
 
-// An agent does one run at a time: a second is refused, also by the same coordinator,
-// and the first is not disturbed.
+// An agent executes one run at a time: it refuses a second, even from the same coordinator, without
+// disturbing the first.
 func TestBusyAgentRejectsSecondRun(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
@@ -235,8 +235,8 @@ func TestBusyAgentRejectsSecondRun(t *testing.T) {
 	}
 }
 
-// An agent waits for a server that is not there yet, joins, and joins again when the
-// server and the coordinator were away.
+// An agent waits for a server that is not there yet, joins, and rejoins after server and coordinator were
+// away.
 func TestAgentWaitsAndReconnects(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)

@@ -28,28 +28,28 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// How often a coordinator tells, and how long it tries.
+// How often a coordinator publishes, and its time limits.
 const (
 	beaconEvery = time.Second
 	ordersEvery = 100 * time.Millisecond
 	linesEvery  = 2                // orders
 	jobLimit    = 20 * time.Second // for an agent to take a job
-	makeLimit   = 30 * time.Second // for the stream of reports to be made on a busy disk
+	makeLimit   = 30 * time.Second // to create the stream of reports on a busy disk
 )
 
 // Options of a coordinator.
 type Options struct {
-	Listen  string            // of its own NATS server; see hub.Options
-	Keep    *admission.Keep   // of its certificate and tokens; nil: none, at an existing server only
-	Server  admission.Address // an existing server instead; its zero value: none
-	Dir     string            // for streams, and what a restart needs to know
-	Session string            // to be taken up again; "": a new one
+	Listen  string            // address of its own NATS server; see hub.Options
+	Keep    *admission.Keep   // certificate and tokens; nil only with an existing server
+	Server  admission.Address // an existing server instead; zero: none
+	Dir     string            // for streams, and state for a restart
+	Session string            // to resume; "": a new one
 	Version string
 	Log     *slog.Logger
-	Note    func(format string, args ...any) // tells the user what happens; nil: not wanted
+	Note    func(format string, args ...any) // reports events to the user; nil: no
 }
 
-// ErrTooFew: not as many agents as were asked for came in time.
+// ErrTooFew says that too few agents joined in time.
 var ErrTooFew = errors.New("too few agents")
 
 // A Fleet is a coordinator and the agents that joined it.
@@ -58,7 +58,7 @@ type Fleet struct {
 	limited       *hub.LimitedLog
 	hub           *hub.Hub // nil with an existing server
 	nc            *nats.Conn
-	books         *nats.Conn // where JetStream is; nc itself at an existing server
+	books         *nats.Conn // has JetStream; nc itself with an existing server
 	js            jetstream.JetStream
 	session       string
 	authenticator *admission.Authenticator
@@ -69,18 +69,18 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	peers   map[string]*peer
-	refused map[string]string // why, by agent
-	changed chan struct{}     // closed when somebody joins, and replaced
+	refused map[string]string // reasons, by agent
+	changed chan struct{}     // closed and replaced when an agent joins
 }
 
 // A peer is an agent that joined.
 type peer struct {
 	protocol.About
-	heard  time.Time // last
-	missed int       // questions of there in a row that it did not answer in time
+	heard  time.Time // last message
+	missed int       // consecutive presence checks not answered in time
 }
 
-// Open makes a coordinator that agents can join. Close ends it.
+// Open creates a coordinator that agents can join. Close ends it.
 func Open(ctx context.Context, o Options) (*Fleet, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -104,14 +104,14 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// random is a text that no other process has.
+// random returns a unique text.
 func random() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(b[:])
 }
 
-// connect starts the server, or finds the one there is.
+// connect starts the server, or connects to the existing one.
 func (f *Fleet) connect(ctx context.Context) (err error) {
 	if f.o.Server.Host != "" {
 		self, err := admission.NewSelf()
@@ -144,7 +144,7 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 	defer cancel()
 	_, err = f.js.CreateOrUpdateStream(making, jetstream.StreamConfig{
 		Name: streamPrefix + f.session, Subjects: []string{protocol.ReportSubject(f.session, "*", "*")}, Storage: jetstream.FileStorage,
-		Duplicates: 10 * time.Minute, MaxAge: reportsKept, // of a coordinator that is not taken up again
+		Duplicates: 10 * time.Minute, MaxAge: reportsKept, // MaxAge: for coordinators that are never resumed
 		Description: "reports of a weir fleet",
 	})
 	if err != nil {
@@ -153,7 +153,7 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// listen answers agents.
+// listen subscribes to agents' requests.
 func (f *Fleet) listen() error {
 	for subject, handle := range map[string]nats.MsgHandler{
 		protocol.DoorSubject(f.session, "*", "challenge"): f.challenge,
@@ -168,8 +168,7 @@ func (f *Fleet) listen() error {
 	return nil
 }
 
-// time answers a question about the clock: when it came and when it was answered,
-// on the host's monotonic clock.
+// time answers a clock query with the times of arrival and answer, on the host's monotonic clock.
 func (f *Fleet) time(m *nats.Msg) {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(f.clock.Monotonic()))
@@ -177,13 +176,13 @@ func (f *Fleet) time(m *nats.Msg) {
 		return
 	}
 	binary.LittleEndian.PutUint64(b[8:], uint64(f.clock.Monotonic()))
-	_ = m.Respond(b[:]) // who asked asks again
+	_ = m.Respond(b[:]) // the asker retries
 }
 
-// answer answers a request, where an answer may go.
+// answer answers a request if its reply subject is acceptable.
 func (f *Fleet) answer(m *nats.Msg, a protocol.Answer) {
 	if protocol.Answerable(m.Reply) {
-		_ = m.Respond(protocol.Encode(a)) // who asked asks again
+		_ = m.Respond(protocol.Encode(a)) // the asker retries
 	}
 }
 
@@ -215,14 +214,14 @@ func (f *Fleet) admit(m *nats.Msg) {
 	f.answer(m, a)
 }
 
-// knocks returns the instance that is at the door.
+// knocks returns the instance that asks to join.
 func (f *Fleet) knocks(m *nats.Msg) string {
 	instance, _, _ := strings.Cut(m.Subject[len(protocol.DoorSubject(f.session, "", ""))-1:], ".")
 	return instance
 }
 
-// enter lets an agent in that is at the door, or says why not. The hub lets no agent
-// knock in another's name; so its key is its own.
+// enter admits an agent that asks to join, or refuses it. The hub prevents agents from asking in another's
+// name, so the key is the agent's own.
 func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 	j, err := admission.Decode(data)
 	if err != nil {
@@ -260,12 +259,12 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 	return j.Agent, nil
 }
 
-// missedLimit is how many questions in a row, of a second each, an agent leaves without an
-// answer before its place is free: a host that is busy or was asleep answers some seconds late.
+// missedLimit is how many consecutive queries, of a second each, an agent may miss before its place is
+// free: a busy host, or one that was suspended, answers some seconds late.
 const missedLimit = 5
 
-// there reports whether an agent has its place still. One that left has not: the server
-// knows that nothing listens for it. One that is silent has until missedLimit.
+// there reports whether an agent keeps its place. One that left does not: the server knows that nothing
+// listens for it. A silent one has until missedLimit.
 func (f *Fleet) there(p *peer) bool {
 	_, err := f.nc.Request(protocol.AskSubject(p.Instance, "clock"), nil, time.Second)
 	f.mu.Lock()
@@ -281,14 +280,14 @@ func (f *Fleet) there(p *peer) bool {
 	return p.missed < missedLimit
 }
 
-// beacon tells that there is a coordinator, until ctx ends.
+// beacon announces the coordinator until ctx ends.
 func (f *Fleet) beacon(ctx context.Context) {
-	hostname, _ := os.Hostname() // "" where it has none
+	hostname, _ := os.Hostname() // "" if it has none
 	b := protocol.Encode(protocol.Beacon{Session: f.session, Version: f.o.Version, Host: hostname})
 	tick := time.NewTicker(beaconEvery)
 	defer tick.Stop()
 	for {
-		_ = f.nc.Publish(protocol.BeaconSubject, b) // the next one says it again
+		_ = f.nc.Publish(protocol.BeaconSubject, b) // the next one repeats it
 		f.limited.Tick()
 		if f.hub != nil {
 			f.hub.Tick()
@@ -301,8 +300,8 @@ func (f *Fleet) beacon(ctx context.Context) {
 	}
 }
 
-// JoinURL is where agents of this host and user join (see admission.Address.IsOwn), or at
-// an existing server all, who need its credentials; "" where neither is so.
+// JoinURL is where agents of this host and user join (see admission.Address.IsOwn) or, with an existing
+// server, everyone with its credentials; "" if neither applies.
 func (f *Fleet) JoinURL() string {
 	if f.hub == nil {
 		return f.o.Server.String()
@@ -326,21 +325,21 @@ func (f *Fleet) invitation() string {
 	}
 }
 
-// A Want is whom a coordinator waits for.
+// A Want says which agents a coordinator waits for.
 type Want struct {
-	Agents     int              // that do a run
+	Agents     int              // number that execute a run
 	StartOn    string           // the agent that starts the system on its host; "": none
 	Placements []placement.Spec // of the runs; nil: one that names no agent
 }
 
-// carries reports whether an agent may do a part of a run: all may, but the agent that
-// starts the system on its host does so only where the placement names it.
+// carries reports whether an agent may have a part of a run: any may, except that the agent that starts the
+// system needs to be named by the placement.
 func carries(a protocol.About, startOn string, p placement.Spec) bool {
 	return a.Name != startOn || p.Names(placement.Agent{Name: a.Name, Labels: a.Labels})
 }
 
-// of counts those that can do every one of the runs, and says whether the agent that
-// starts the system on its host is among all.
+// of counts the agents that can take part in every run, and reports whether all includes the agent that
+// starts the system.
 func (w *Want) of(all []protocol.About) (can int, starter bool) {
 	placements := w.Placements
 	if placements == nil {
@@ -356,7 +355,7 @@ func (w *Want) of(all []protocol.About) (can int, starter bool) {
 	return can, starter
 }
 
-// beside says how it is with the agent that starts the system on its host.
+// beside describes the state of the agent that starts the system.
 func (w *Want) beside(starter bool) string {
 	switch {
 	case w.StartOn == "":
@@ -367,8 +366,8 @@ func (w *Want) beside(starter bool) string {
 	return ", and not " + w.StartOn + ", where the system is to be started"
 }
 
-// Await waits, at most that long, until as many agents as are wanted have joined, and the
-// one that is to start the system on its host.
+// Await waits up to most for the wanted number of agents, and for the one that is to start the system on
+// its host.
 func (f *Fleet) Await(ctx context.Context, w Want, most time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -414,7 +413,7 @@ func (f *Fleet) names() string {
 	return " (" + strings.Join(all, ", ") + ")"
 }
 
-// whyNot says who joined, who was refused, and who belongs to somebody else.
+// whyNot lists the agents that joined, that were refused, and that belong to another coordinator.
 func (f *Fleet) whyNot() string {
 	text := f.names()
 	f.mu.Lock()
@@ -440,7 +439,7 @@ func (f *Fleet) whyNot() string {
 	return text
 }
 
-// Agents are those that joined, by their names.
+// Agents returns the agents that joined, sorted by name.
 func (f *Fleet) Agents() []protocol.About {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -452,9 +451,8 @@ func (f *Fleet) Agents() []protocol.About {
 	return all
 }
 
-// Choose returns the names of n of the agents that joined: those first that the placement
-// names, then by their names. startOn, the one that starts the system on its host, is
-// chosen only where the placement names it.
+// Choose returns the names of n agents that joined: first those that the placement names, then by name.
+// startOn, which starts the system on its host, is chosen only if the placement names it.
 func (f *Fleet) Choose(n int, p placement.Spec, startOn string) []string {
 	all := slices.DeleteFunc(f.Agents(), func(a protocol.About) bool { return !carries(a, startOn, p) })
 	wanted := func(a protocol.About) int {
@@ -471,7 +469,7 @@ func (f *Fleet) Choose(n int, p placement.Spec, startOn string) []string {
 	return names
 }
 
-// Close ends the coordinator. Agents go on looking for another.
+// Close ends the coordinator. Agents look for another one.
 func (f *Fleet) Close() {
 	f.cancel()
 	f.side.Wait()
@@ -485,7 +483,7 @@ func (f *Fleet) Close() {
 	if f.hub == nil {
 		return
 	}
-	// The server removes the files of a stream behind its back, and may have ended before.
+	// The server removes a stream's files in the background, and may have ended before that.
 	left, _ := filepath.Glob(filepath.Join(f.o.Dir, "streams", "jetstream", "*", "streams", "."+streamPrefix+f.session)) // the pattern is sound
 	for _, dir := range left {
 		if err := os.RemoveAll(dir); err != nil {
@@ -494,8 +492,8 @@ func (f *Fleet) Close() {
 	}
 }
 
-// full reports whether the agents' reports met a full disk here. Of an existing server
-// it is not known.
+// full reports whether storing the agents' reports met a full disk here. For an existing server this is
+// unknown.
 func (f *Fleet) full() bool { return f.hub != nil && f.hub.Full() }
 
 func (f *Fleet) disconnect() {

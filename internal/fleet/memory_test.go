@@ -11,11 +11,10 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// A memory is a system in the test's memory that every agent of it reaches, as if
-// it were a server: it notes the stamp of each message that it takes, and delivers
-// it to each subscription, but for what is planted. Which consumer gets a message
-// follows from the producer's and the message's number alone, so that it is the
-// same however the run is divided.
+// A memory is a system in the test's memory, shared by all agents like a server: it records the header of
+// each message, and delivers it to each subscription, except for planted faults. The consumer of a message
+// is determined by the producer's and the message's number, so that it does not depend on how the run is
+// divided.
 type memory struct {
 	name    string
 	plants  bool          // faults, see pattern
@@ -34,7 +33,7 @@ type memory struct {
 	count     planted
 }
 
-// A mark is what tells a message from all others, and when it was due.
+// A mark identifies a message, and has its due time.
 type mark struct {
 	stream uint32
 	seq    uint64
@@ -44,8 +43,8 @@ type mark struct {
 // A shelf is a subscription to a destination.
 type shelf struct{ consumers map[int]*taker }
 
-// period is the length of the pattern in which faults are planted. A period of a
-// producer's messages goes to one consumer, so that a swap shows there.
+// period is the length of the pattern of planted faults. A period of a producer's messages goes to one
+// consumer, so that a swap is visible.
 const period = 20
 
 // planted counts what a memory did, in the words of a result.
@@ -222,7 +221,7 @@ func (g *giver) Close(context.Context) error {
 	return nil
 }
 
-// markOf reads a message's stamp.
+// markOf reads a message's header.
 func markOf(payload []byte) mark {
 	s := stampOf(payload)
 	return mark{s.Stream, s.Seq, s.Due}
@@ -233,10 +232,10 @@ func stampOf(payload []byte) (s stamp.Stamp) {
 	return s
 }
 
-// number is that of the tests' runs, in stamps.
+// number is the number of the tests' runs, in headers.
 const number = 0x7275
 
-// publish does what is planted on message k, and counts it: that is the truth.
+// publish applies the planted fault to message k, and counts it: the ground truth.
 func (g *giver) publish(k int, to string, body []byte) error {
 	if g.deaf {
 		return nil

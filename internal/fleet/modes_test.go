@@ -97,7 +97,7 @@ func TestModesOfAFleet(t *testing.T) {
 		r := runOf(t, drivers, "run", "mode: backlog\ntopology: {producers: 4, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 1s"+common)
 		raw := w.do(t, r).Raw
 		exact(t, raw, 1000)
-		// How many lay there is known by what agents had told: the last ones may be under way.
+		// The number is known from the agents' reports: the last ones may be in flight.
 		if d := raw.Drained; d == nil || d.Lay < 900 || d.Lay > 1000 || d.Messages != 1000 || d.Bytes != 64000 || d.Began == 0 || d.From < d.Began || d.To < d.From {
 			t.Errorf("drained %+v", d)
 		}
@@ -131,8 +131,7 @@ func TestModesOfAFleet(t *testing.T) {
 	})
 }
 
-// The user wants the run to end: what was offered drains, and what was measured is
-// returned.
+// What was offered drains, and what was measured is returned.
 func TestAStoppedRunDrains(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
@@ -165,7 +164,7 @@ func TestAStoppedRunDrains(t *testing.T) {
 	exact(t, w.do(t, runOf(t, drivers, "next", "topology: {producers: 4, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 500ms"+common)).Raw, 500)
 }
 
-// And at once, where the context ends: what is under way stays pending.
+// When the context ends, messages in flight stay pending.
 func TestAbortedRunEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
@@ -199,8 +198,7 @@ func TestAbortedRunEndsAtOnce(t *testing.T) {
 	exact(t, w.do(t, runOf(t, drivers, "next", "topology: {producers: 4, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 500ms"+common)).Raw, 500)
 }
 
-// Where one agent's system refuses more, and the scenario says that this ends the
-// run, it ends for all.
+// If one agent's system nacks more, and the scenario says that this ends the run, it ends for all.
 func TestFullSystemEndsRunForAllAgents(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
@@ -217,8 +215,8 @@ func TestFullSystemEndsRunForAllAgents(t *testing.T) {
 	}
 }
 
-// An agent that cannot open the system: the run fails with its name and the kind of
-// error that decides the exit code, and all are free again.
+// If an agent cannot open the system, the run fails with its name and the kind of error that decides the
+// exit code, and all agents are free again.
 func TestAgentStartFailureFailsRun(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
@@ -240,7 +238,6 @@ func TestAgentStartFailureFailsRun(t *testing.T) {
 	exact(t, w.do(t, runOf(t, drivers, "next", yaml)).Raw, 500)
 }
 
-// The user changes their mind before anything was sent.
 func TestARunIsStoppedBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"stop", "context"} {

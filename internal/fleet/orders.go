@@ -7,7 +7,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
-// tell tells the agents what was decided, until ctx ends.
+// tell publishes the decisions to the agents until ctx ends.
 func (d *drive) tell(ctx context.Context) {
 	tick := time.NewTicker(ordersEvery)
 	defer tick.Stop()
@@ -17,7 +17,7 @@ func (d *drive) tell(ctx context.Context) {
 			union = d.share(union[:0])
 		}
 		if n%linesEvery == 0 {
-			lines := d.clocks.lines()[:len(d.abouts)] // there may be one more, with the servers
+			lines := d.clocks.lines()[:len(d.abouts)] // there may be one more, of the agent with the servers
 			d.mu.Lock()
 			d.lines = lines
 			d.mu.Unlock()
@@ -32,22 +32,21 @@ func (d *drive) tell(ctx context.Context) {
 	}
 }
 
-// share tells agents that share subscriptions what all of them got. b is for its
-// memory.
+// share publishes to agents that share subscriptions what all of them received. b is scratch space.
 func (d *drive) share(b []byte) []byte {
 	b, err := d.c.Deliveries(b)
 	if err != nil {
 		d.f.o.Log.Warn("the agents do not learn of each other's deliveries", "why", err)
 		return b
 	}
-	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too much to tell: their ledgers are bounded, and say where that tells
+	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too large: their bounded ledgers then report the difference
 		return b
 	}
-	_ = d.f.nc.Publish(protocol.BooksSubject(d.f.session, d.run.Config.RunID), b) // the next says it again
+	_ = d.f.nc.Publish(protocol.BooksSubject(d.f.session, d.run.Config.RunID), b) // the next one repeats it
 	return b
 }
 
-// order tells the agents once what was decided.
+// order publishes the decisions once.
 func (d *drive) order() {
 	x := d.c.Decided()
 	o := protocol.Orders{Run: d.run.Config.RunID, Released: x.Released, Lay: x.Lay, Stop: x.Stop, Why: x.Why, Over: x.Over, Leave: x.Leave, Resume: x.Resume, Cut: x.Cut}
@@ -66,5 +65,5 @@ func (d *drive) order() {
 	d.mu.Lock()
 	o.Lines = d.lines
 	d.mu.Unlock()
-	_ = d.f.nc.Publish(protocol.OrdersPrefix+d.f.session, protocol.Encode(&o)) // the next says it again
+	_ = d.f.nc.Publish(protocol.OrdersPrefix+d.f.session, protocol.Encode(&o)) // the next one repeats it
 }

@@ -19,8 +19,7 @@ func talk(c *clocks, i int, from int64, seconds int, behind func(t int64) int64)
 	}
 }
 
-// TestSameClockPairsHaveOnlyReadingError: what agents of one host know of the
-// coordinator's clock does not matter to what goes between them.
+// The uncertainty of the coordinator's clock does not affect messages between agents on one host.
 func TestSameClockPairsHaveOnlyReadingError(t *testing.T) {
 	base := pace.NewClock()
 	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}, {Name: "b", Clock: "there"}, {Name: "c", Clock: "elsewhere"}, {Name: "d"}}, 9)

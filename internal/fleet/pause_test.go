@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// calmly does a run until the host had time for all of it: a busy host leaves messages unsent,
-// or an agent without a moment to pause in.
+// calmly repeats a run until the host was fast enough: a busy host leaves messages unsent, or an agent no
+// time to pause.
 func calmly(t *testing.T, do func() (calm bool)) {
 	t.Helper()
 	for range 5 {
@@ -24,15 +24,13 @@ func calmly(t *testing.T, do func() (calm bool)) {
 	needs.Host(t, "time", "the agents had none in five runs")
 }
 
-// TestAgentsPauseTogether: consumers of three agents take nothing for the same second, and what
-// waits then is counted over all.
+// Consumers of three agents pause for the same second, and the waiting messages are counted over all.
 func TestAgentsPauseTogether(t *testing.T) {
 	t.Parallel()
 	calmly(t, func() bool { return pausesTogether(t) })
 }
 
-// TestAgentsPauseUntilBacklogReachesCount: the coordinator sees how many wait at all agents, and fixes the
-// instant at which their consumers resume.
+// The coordinator sees how many wait at all agents, and sets the time at which their consumers resume.
 func TestAgentsPauseUntilBacklogReachesCount(t *testing.T) {
 	t.Parallel()
 	calmly(t, func() bool {
@@ -98,7 +96,7 @@ func pausesTogether(t *testing.T) bool {
 	return true
 }
 
-// TestAgentsTakeTurnsInChurn: a consumer closes every 100 ms, whichever agent has it.
+// A consumer closes every 100 ms, on whichever agent.
 func TestAgentsTakeTurnsInChurn(t *testing.T) {
 	t.Parallel()
 	drivers := registry(t, driverjs.Definition())

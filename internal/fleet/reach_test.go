@@ -47,8 +47,8 @@ func lockedDrivers(t *testing.T, opened func(*locked)) *driver.Registry {
 	return registry(t, d)
 }
 
-// TestAgentLooksUpOnlyWhatItAllows: a job out of its reach is refused by the
-// agent itself, whatever its coordinator asked before, and it looks nothing up for it.
+// The agent itself refuses a job out of its reach, whatever its coordinator checked before, and looks
+// nothing up for it.
 func TestAgentLooksUpOnlyWhatItAllows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -142,8 +142,7 @@ func elsewhere(t *testing.T, drivers *driver.Registry, id, yaml string, needs []
 	return &Run{Config: s.Config(id, number), Scenario: s.YAML(), Placement: s.Placement}
 }
 
-// TestUninvolvedAgentCannotReadJob: at a hub a good token gives nobody another's job; at a
-// server where everybody hears everything it is sealed.
+// At a hub no valid token gives access to another's job; at an open server the job is sealed.
 func TestUninvolvedAgentCannotReadJob(t *testing.T) {
 	t.Parallel()
 	const mark = "M4rkOfTheScenar10"
@@ -203,8 +202,7 @@ func TestUninvolvedAgentCannotReadJob(t *testing.T) {
 	}
 }
 
-// TestPeerCannotFloodCoordinatorLog: what it is refused for is written a few
-// times, and then counted.
+// Refusals are logged a few times, and then counted.
 func TestPeerCannotFloodCoordinatorLog(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
@@ -237,7 +235,7 @@ func TestPeerCannotFloodCoordinatorLog(t *testing.T) {
 	w.diary.has(t, "challenge refused: more lines like this were left out", "from="+id, "lines=")
 }
 
-// TestAnAgentWithTheWrongSchemeEnds: it does not try again for ever.
+// It does not retry forever.
 func TestAnAgentWithTheWrongSchemeEnds(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
@@ -250,8 +248,7 @@ func TestAnAgentWithTheWrongSchemeEnds(t *testing.T) {
 	}
 }
 
-// TestForeignBeaconsCannotFloodAgentLog: at a server where everybody may call
-// itself a coordinator, an agent tells of a few, and shows nothing that moves a cursor.
+// At a server where anyone may pose as a coordinator, an agent reports a few, without control sequences.
 func TestForeignBeaconsCannotFloodAgentLog(t *testing.T) {
 	t.Parallel()
 	at, err := admission.Parse(server(t))

@@ -7,15 +7,13 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
-// streamPrefix and a session name the stream of its runs' reports.
+// streamPrefix followed by a session names the stream of its runs' reports.
 const streamPrefix = "WEIR-"
 
-// reportsKept is how long the stream of reports of a coordinator that is gone is
-// kept, for another to take its run up again.
+// reportsKept is how long the reports of a dead coordinator are kept for a resume.
 const reportsKept = 7 * 24 * time.Hour
 
-// clear removes what coordinators of this folder left behind that were killed and not
-// taken up again. No other process has the folder.
+// clear removes what killed and never resumed coordinators left in this folder. No other process uses it.
 func (f *Fleet) clear(ctx context.Context, now time.Time) {
 	clearing, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()

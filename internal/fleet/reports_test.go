@@ -8,8 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What a coordinator left behind that was killed is there for a week, and then no
-// more.
+// What a killed coordinator left is kept for a week.
 func TestOldCoordinatorStreamsAreRemoved(t *testing.T) {
 	t.Parallel()
 	dir, keep := t.TempDir(), keepOf(t)

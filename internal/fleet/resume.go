@@ -23,45 +23,44 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// schemaPaused names the file of a run that can be taken up again.
+// schemaPaused names the format of a resumable run's file.
 const schemaPaused = "weir.fleet-run/v1"
 
-// ErrNotPaused: there is no such run to be taken up again.
+// ErrNotPaused says that there is no such run to resume.
 var ErrNotPaused = errors.New("no such run to resume")
 
-// A Paused is a run without its coordinator: what another needs to take its place, kept
-// while the run goes on and removed when it has ended. It has no secret: what options
-// refer to stands there by its reference, and a server's address is given again.
+// A Paused is the state that another coordinator needs to resume a run. It is kept on disk during the run
+// and removed at its end. It contains no secrets: options have references instead, and a server's
+// credentials must be given again.
 type Paused struct {
 	Schema   string                `json:"schema"`
 	Version  string                `json:"weir"`
 	Session  string                `json:"session"`
 	Listen   string                `json:"listen,omitempty"`
-	Keep     bool                  `json:"keep"`             // the hub asked for tokens
-	Server   string                `json:"server,omitempty"` // an existing one, without its credentials
+	Keep     bool                  `json:"keep"`             // the hub required tokens
+	Server   string                `json:"server,omitempty"` // an existing server, without credentials
 	Run      string                `json:"run"`
 	Number   uint32                `json:"number"`
 	Scenario []byte                `json:"scenario"`
 	Files    protocol.Files        `json:"files,omitempty"`
 	Address  []string              `json:"address,omitempty"`
 	Options  map[string][]string   `json:"options,omitempty"`
-	StartOn  string                `json:"start_on,omitempty"` // the agent that started the system on its host
+	StartOn  string                `json:"start_on,omitempty"` // agent that started the system on its host
 	Started  *result.Started       `json:"started,omitempty"`  // of that
 	Folder   string                `json:"folder"`             // of the result
 	Agents   []protocol.About      `json:"agents"`
 	Starter  *protocol.About       `json:"starter,omitempty"` // the agent of StartOn
-	There    *Epoch                `json:"there,omitempty"`   // the run's on its clock, where it does faults and no part of the run
+	There    *Epoch                `json:"there,omitempty"`   // on the clock of an agent with faults but no part
 	Workers  []engine.Worker       `json:"shares"`
 	Boot     string                `json:"boot_id"`  // of the coordinator's host
 	EpochNS  int64                 `json:"epoch_ns"` // on its monotonic clock
 	Epochs   []Epoch               `json:"epochs"`
-	Gaps     []coordinator.Absence `json:"gaps,omitempty"` // without a coordinator, before the latest
+	Gaps     []coordinator.Absence `json:"gaps,omitempty"` // earlier times without a coordinator
 
-	seen time.Time // when its coordinator was there last
+	seen time.Time // when its coordinator was last alive
 }
 
-// An Epoch is the run's on an agent's monotonic clock, and what had been added to
-// that clock's readings to find it.
+// An Epoch is the run's epoch on an agent's monotonic clock, and the offset that was used to compute it.
 type Epoch struct {
 	NS       int64 `json:"ns"`
 	OffsetNS int64 `json:"offset_ns"`
@@ -69,8 +68,8 @@ type Epoch struct {
 
 func pausedDir(dir string) string { return filepath.Join(dir, "runs") }
 
-// ReadPaused reads what is kept of a run, by its id, in a coordinator's folder. Its
-// error lists those that there are.
+// ReadPaused reads the state of a run, by its id, from a coordinator's folder. Its error lists the runs in
+// it.
 func ReadPaused(dir, run string) (*Paused, error) {
 	if strings.ContainsAny(run, "/\\") || run == "" {
 		return nil, fmt.Errorf("%w: %q is not a run's id", ErrNotPaused, run)
@@ -101,7 +100,7 @@ func ReadPaused(dir, run string) (*Paused, error) {
 	return p, nil
 }
 
-// Resolve reads the run's scenario as its coordinator had it, with the address that it found.
+// Resolve reads the run's scenario as its coordinator had it, with the resolved address.
 func (p *Paused) Resolve(drivers *driver.Registry, env func(name string) (string, bool)) (*scenario.Scenario, error) {
 	all, err := scenario.Resolve(scenario.Inputs{
 		File: "scenario.yaml", Text: p.Scenario, Drivers: drivers, Env: env,
@@ -116,8 +115,7 @@ func (p *Paused) Resolve(drivers *driver.Registry, env func(name string) (string
 	return all[0], err
 }
 
-// Reclaim removes what the coordinator that is gone had written. All of it is written
-// anew.
+// Reclaim removes the files of the dead coordinator, which are all written again.
 func (p *Paused) Reclaim() error {
 	dir := p.Folder
 	if _, err := os.Stat(filepath.Join(dir, result.FileResult)); err == nil {
@@ -134,7 +132,7 @@ func (p *Paused) Reclaim() error {
 	return nil
 }
 
-// pausedRuns lists the runs that can be taken up again.
+// pausedRuns lists the resumable runs.
 func pausedRuns(dir string) string {
 	entries, err := os.ReadDir(pausedDir(dir))
 	var names []string
@@ -149,7 +147,7 @@ func pausedRuns(dir string) string {
 	return strings.Join(names, ", ")
 }
 
-// keep writes what another coordinator would need, of a run that has begun.
+// keep stores what another coordinator would need to resume the run.
 func (d *drive) keep() error {
 	p := &Paused{
 		Schema: schemaPaused, Version: d.f.o.Version, Session: d.f.session, Listen: d.f.o.Listen, Keep: d.f.o.Keep != nil,
@@ -186,14 +184,13 @@ func (d *drive) keep() error {
 	return nil
 }
 
-// stamp notes in what keep wrote that this coordinator is there.
+// stamp touches keep's file, to show that this coordinator is alive.
 func (d *drive) stamp() {
 	now := time.Now()
-	_ = os.Chtimes(d.keptAt(), now, now) // of a run that is taken up it is told later then, and longer
+	_ = os.Chtimes(d.keptAt(), now, now) // on error a resumed run shows a longer gap
 }
 
-// missed tells for how long a run that is taken up had no coordinator, as far as the
-// one before had noted that it was there.
+// missed records how long a resumed run had no coordinator, since the previous one last touched the file.
 func (d *drive) missed(p *Paused) {
 	now := d.c.Now()
 	gap := coordinator.Absence{From: min(now, max(0, int64(p.seen.Sub(d.c.Wall())))), To: now}
@@ -206,16 +203,15 @@ func (d *drive) keptAt() string {
 	return filepath.Join(pausedDir(d.f.o.Dir), d.run.Config.RunID+".json")
 }
 
-// forget removes what keep wrote.
+// forget removes keep's file.
 func (d *drive) forget() {
 	if err := os.Remove(d.keptAt()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.f.o.Log.Warn("the stored state of the run could not be removed", "why", err)
 	}
 }
 
-// ResumeOptions are a coordinator's, to take a run up again. server is the existing
-// server's address with its credentials, where the run met at one. Certificate and tokens
-// are in the folder keep.
+// ResumeOptions returns a coordinator's options to resume a run. server is the existing server's address
+// with its credentials, if the run used one. Certificate and tokens are in the folder keep.
 func (p *Paused) ResumeOptions(o Options, keep string, server admission.Address) (_ Options, err error) {
 	o.Session, o.Listen = p.Session, p.Listen
 	if p.Keep {
@@ -235,8 +231,8 @@ func (p *Paused) ResumeOptions(o Options, keep string, server admission.Address)
 	return o, nil
 }
 
-// Resume takes a run up again after its coordinator is gone: what its agents reported
-// meanwhile, and before, is read anew. run is as it was given to Do. Otherwise as Do.
+// Resume resumes a run whose coordinator is gone: it reads all the agents' reports again, from before and
+// since. run is as it was given to Do. Otherwise it works like Do.
 func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *Paused) (*Done, error) {
 	d := &drive{f: f, run: run, places: map[string]int{}, abouts: slices.Clone(p.Agents)}
 	for i, a := range d.abouts {
@@ -249,7 +245,7 @@ func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *P
 	}
 	f.mu.Lock()
 	for _, a := range known {
-		if f.peers[a.Name] == nil { // it joined the one before
+		if f.peers[a.Name] == nil { // it joined the previous coordinator
 			f.peers[a.Name] = &peer{About: a, heard: time.Now()}
 		}
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
-// says answers who asks for coordinators.
+// says answers queries for coordinators.
 func (f *Fleet) says(m *nats.Msg) {
 	if !protocol.Answerable(m.Reply) {
 		return
 	}
-	hostname, _ := os.Hostname() // "" where it has none
+	hostname, _ := os.Hostname() // "" if it has none
 	b := protocol.Roster{Session: f.session, Version: f.o.Version, Host: hostname}
 	f.mu.Lock()
 	for _, p := range f.peers {
 		b.Members = append(b.Members, protocol.Member{Name: p.Name, Instance: p.Instance, Host: p.Host, Version: p.Version, AgoNS: int64(time.Since(p.heard))})
 	}
 	f.mu.Unlock()
-	_ = m.Respond(protocol.Encode(&b)) // who asked asks again
+	_ = m.Respond(protocol.Encode(&b)) // the asker retries
 }
 
-// hear notes that an agent was heard of.
+// hear notes that an agent is alive.
 func (f *Fleet) hear(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,67 +12,66 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Run is one that a fleet shall do.
+// A Run is a run for a fleet to execute.
 type Run struct {
-	// Config is the whole run's; its callbacks take what all agents do together, its
-	// Clock is not used.
+	// Config is the whole run's; its callbacks get the agents' combined data. Its Clock is not used.
 	Config    engine.Config
-	Scenario  []byte              // that gives Config
-	Files     protocol.Files      // that the scenario reads, by absolute path
-	Address   []string            // where the system is, where the coordinator started it
-	Options   map[string][]string // and what else it is connected by
-	StartOn   string              // the agent that started the system on its host, which may do no part; "": none
-	Started   *result.Started     // what is known of it; for who takes the run up again
+	Scenario  []byte              // the source of Config
+	Files     protocol.Files      // read by the scenario, by absolute path
+	Address   []string            // of the system, if the coordinator started it
+	Options   map[string][]string // further options to connect with
+	StartOn   string              // agent that started the system on its host, with or without a part; "": none
+	Started   *result.Started     // describes the system, for a resume
 	Placement placement.Spec
-	Agents    []string // names of those that shall do it; nil: all that joined
-	Folder    string   // of the result; for who takes the run up again
+	Agents    []string // names of the agents to use; nil: all that joined
+	Folder    string   // result folder, for a resume
 
-	Troubled bool              // the agent of StartOn does faults of the scenario to its servers
-	Servers  []protocol.Server // to which agents break connections, as faults of the scenario say; nil: they break none
+	Troubled bool              // the agent of StartOn executes server faults of the scenario
+	Servers  []protocol.Server // servers to which agents break connections as faults; nil: none
 
-	// OnOpen takes what tells which servers lead, as driver.Facts has them, before the run
-	// begins. Until the system is open that is an error. Nil: nothing does.
+	// OnOpen gets a function that returns which servers lead, as in driver.Facts, before the run begins.
+	// The function fails until the system is open. May be nil.
 	OnOpen func(leaders func(context.Context) ([]string, error))
 
-	// OnSample takes what the host of StartOn does, about once a second, with instants
-	// since the epoch on the coordinator's clock. One goroutine calls it. Nil: nothing does.
+	// OnSample gets samples of StartOn's host, about once a second, with instants since the epoch on the
+	// coordinator's clock. One goroutine calls it. May be nil.
 	OnSample func(host.Sample)
 
-	// Length is how long messages are sent; 0: it is not known. For so long, and the
-	// drain, an agent that does no part keeps the system without a coordinator.
+	// Length is how long messages are sent; 0: unknown. Without a coordinator, an agent without a part
+	// keeps the system for that long, plus the drain.
 	Length time.Duration
 }
 
-// Done is what a fleet's run came to.
+// Done is the result of a fleet's run.
 type Done struct {
 	Raw     *engine.Raw
 	Agents  []AgentReport
 	Clock   Clock
-	Gaps    []coordinator.Absence // when the run had no coordinator, until another took it up
+	Gaps    []coordinator.Absence // times without a coordinator, until a resume
 	Full    bool                  // the coordinator\'s disk had no room for reports
 	Starter *Starter              // where the system was started; nil: on no agent's host
-	Faults  []result.Fault        // that agents did, by the coordinator's clock
-	Untold  error                 // why not all of them are known; nil: they are
+	Faults  []result.Fault        // executed by agents, on the coordinator's clock
+	Untold  error                 // why some of them are unknown; nil: none are
 }
 
 // A Starter is the agent that started the system of a run on its host.
 type Starter struct {
 	protocol.About
-	Part     bool                  // it did a part of the run too
-	Facts    host.Facts            // nothing, where it was not heard of in the run
-	Absences []coordinator.Absence // of one that did no part
+	Part     bool                  // it also had a part of the run
+	Facts    host.Facts            // empty if it was not heard from in the run
+	Absences []coordinator.Absence // of one without a part
 }
 
-// AgentReport is what is known of one agent's part.
+// AgentReport describes one agent's part of a run.
 type AgentReport struct {
 	protocol.About
 	Share    engine.Worker
 	Part     *engine.WorkerResult
 	Cost     result.Cost
-	Facts    host.Facts // nothing, of one that vanished
+	Facts    host.Facts // empty for one that vanished
 	Procs    int
 	Absences []coordinator.Absence
-	Lost     uint64 // reports that never came, between others that did
+	Lost     uint64 // reports missing between received ones
 	Clock    Watch
-	Starts   int64 // when it began by the coordinator's clock, ns since the epoch
+	Starts   int64 // start on the coordinator's clock, ns since the epoch
 }

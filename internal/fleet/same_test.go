@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// plansOf are scenarios whose messages must not depend on how many send them.
+// plansOf are scenarios whose messages must not depend on the number of agents.
 func plansOf() []string {
 	return []string{
 		`
@@ -53,8 +53,8 @@ func planOf(t *testing.T, spec schedule.Spec) []mark {
 	return m.marks()
 }
 
-// asPlanned checks that a run sent what its plan has, and all of it but what a host made late
-// that stood still for over a second: lanes leave that unsent, and say that they were behind.
+// asPlanned checks that a run sent all of its plan, except what pacers left unsent, and reported, after the
+// host stalled for over a second.
 func asPlanned(t *testing.T, raw *engine.Raw, got, plan []mark, who, yaml string) {
 	t.Helper()
 	exact(t, raw, raw.All.Sent+raw.All.Unsent)
@@ -74,8 +74,8 @@ func asPlanned(t *testing.T, raw *engine.Raw, got, plan []mark, who, yaml string
 	}
 }
 
-// Whoever sends it, and whether over a network or not, a scenario's messages are
-// the same: of which producer, with which number, due when.
+// Whoever sends them, over a network or not, a scenario's messages have the same producers, numbers and due
+// times.
 func TestFleetSendsSameMessagesAsOneProcess(t *testing.T) {
 	t.Parallel()
 	alone, drivers := memoryDrivers(t)

@@ -11,20 +11,20 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
-// watchEvery is how often the agent with the system on its host is asked about it.
+// watchEvery is how often the agent with the system is asked about it.
 const watchEvery = time.Second
 
-// A starter is the agent with the system on its host, as its coordinator watches it.
+// A starter is the agent with the system on its host, as the coordinator tracks it.
 type starter struct {
 	Starter
 	heard  time.Time
-	seen   int   // happenings
-	until  int64 // samples until then have come, as the agent counts time
-	shift  int64 // from the agent's instants to the run's
+	seen   int   // number of events seen
+	until  int64 // samples received up to here, by the agent's time
+	shift  int64 // agent's instants to the run's
 	shifts bool  // shift is known
-	end    int64 // of the latest sample, in the run; math.MinInt64 before there is one
+	end    int64 // of the latest sample, in the run; math.MinInt64 before the first
 	silent bool
-	gone   bool // it said that there is no system any more
+	gone   bool // it reported that the system is gone
 }
 
 func newStarter(a protocol.About, places map[string]int) *starter {
@@ -32,8 +32,7 @@ func newStarter(a protocol.About, places map[string]int) *starter {
 	return &starter{Starter: Starter{About: a, Part: part}, heard: time.Now(), end: math.MinInt64}
 }
 
-// watch asks the agent with the system on its host how that is, until ctx ends, and tells
-// the run of what became of its servers.
+// watch monitors the agent with the system until ctx ends, and reports its servers' events to the run.
 func (d *drive) watch(ctx context.Context) {
 	if d.starter == nil {
 		return
@@ -48,13 +47,13 @@ func (d *drive) watch(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		if !d.starter.silent {
-			d.glance(context.WithoutCancel(ctx)) // what happened since
+			d.glance(context.WithoutCancel(ctx)) // events since the last glance
 		}
 		return
 	}
 }
 
-// glance asks once.
+// glance asks the agent once.
 func (d *drive) glance(ctx context.Context) {
 	x := d.starter
 	w := protocol.Wish{Run: d.run.Config.RunID, Seen: x.seen, Sampled: x.until}
@@ -63,7 +62,7 @@ func (d *drive) glance(ctx context.Context) {
 	}
 	h, err := d.f.wish(ctx, x.Name, w)
 	if err != nil {
-		if ctx.Err() == nil && !x.Part && !x.silent && time.Since(x.heard) > coordinator.SilentLimit { // that one which does a part is silent is seen there
+		if ctx.Err() == nil && !x.Part && !x.silent && time.Since(x.heard) > coordinator.SilentLimit { // the silence of an agent with a part is detected elsewhere
 			x.silent = true
 			x.Absences = append(x.Absences, coordinator.Absence{From: d.c.Now() - int64(time.Since(x.heard))})
 			d.tellOf(x.Name, "agent-silent", fmt.Sprintf("silent for %v, and the system is there", coordinator.SilentLimit), 0)
@@ -90,8 +89,8 @@ func (d *drive) glance(ctx context.Context) {
 	}
 }
 
-// sampled passes on what the agent's host did. An answer takes time to come, so that the
-// one that came soonest says best how far the agent's instants are from the run's.
+// sampled forwards samples of the agent's host. Answers take time, so the fastest one gives the best
+// estimate of the shift between the agent's instants and the run's.
 func (d *drive) sampled(x *starter, h *protocol.Hosted) {
 	if n := len(h.Samples); n > 0 {
 		x.until = h.Samples[n-1].ToNS
@@ -111,7 +110,7 @@ func (d *drive) sampled(x *starter, h *protocol.Hosted) {
 	}
 }
 
-// longest is for how long from now on the run may go on without this coordinator.
+// longest is how long the run may go on without this coordinator.
 func (d *drive) longest() time.Duration {
 	if !d.c.Begun() {
 		return 0
@@ -123,7 +122,7 @@ func (d *drive) longest() time.Duration {
 	return max(0, length-time.Duration(d.c.Now())) + d.run.Config.Drain + protocol.LostLimit
 }
 
-// tellOf tells of something that happened to an agent, or on its host, so long ago.
+// tellOf reports an event of an agent, or on its host, that happened ago.
 func (d *drive) tellOf(agent, kind, text string, ago time.Duration) {
 	d.c.Tell(engine.Event{At: max(0, d.c.Now()-int64(ago)), Kind: kind, Text: agent + ": " + text})
 }

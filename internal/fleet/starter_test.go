@@ -13,9 +13,8 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// TestHostingAgentRunsNoClients: the agent on whose host the system is is waited
-// for beside those that do the run, tells of its servers, and has no share, unless a
-// list of the placement names it.
+// The agent that hosts the system is waited for besides those that execute the run, reports on its servers,
+// and has no part unless a list of the placement names it.
 func TestHostingAgentRunsNoClients(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
@@ -73,8 +72,8 @@ func TestHostingAgentRunsNoClients(t *testing.T) {
 	if len(samples) < 2 {
 		t.Errorf("the run was told %d samples of the host", len(samples))
 	}
-	// The shop has one for each third of a second. One that a better estimate of the agent's clock puts wholly
-	// before the end of another is not reported.
+	// There is a sample for each third of a second. One that a better clock estimate puts wholly before the
+	// end of another is not reported.
 	for i, x := range samples {
 		if x.ToNS < int64(-patience) || x.ToNS > int64(3*patience) || x.Processes[0].Name != "server-1" || i > 0 && (x.FromNS < samples[i-1].ToNS || *x.Host.DiskReads <= *samples[i-1].Host.DiskReads) {
 			t.Errorf("sample %d: %+v", i, x)

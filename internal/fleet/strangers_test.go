@@ -44,8 +44,8 @@ func (r *refusals) of(subject string) bool {
 	return false
 }
 
-// Somebody who has a way in sends what it should not: all of it is refused and told
-// of, and a run under way is not disturbed.
+// Unexpected messages from somebody with access are refused and reported, without disturbing a run in
+// progress.
 func TestUnexpectedMessagesAreIgnored(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
@@ -108,9 +108,8 @@ func TestUnexpectedMessagesAreIgnored(t *testing.T) {
 	exact(t, w.do(t, runOf(t, drivers, "next", "topology: {producers: 4, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 500ms"+common)).Raw, 500)
 }
 
-// attack sends what is not to be sent: from outside, where the server takes of a stranger
-// what is its own alone, and from where the coordinator is, as at an existing server
-// anybody might.
+// attack sends forbidden messages: from outside, where the server accepts only the sender's own subjects,
+// and from the coordinator's side, as anyone could at an existing server.
 func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
 	publish := func(nc *nats.Conn, subject string, b []byte) {
 		if err := nc.Publish(subject, b); err != nil {
@@ -152,7 +151,7 @@ func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
 	for _, piece := range protocol.Split(97, valid("a"), 1<<10) {
 		publish(nc, run(a.Instance), piece) // which would end its part
 	}
-	// Orders, and what only a coordinator says, the server takes from nobody else.
+	// The server accepts orders, and what only a coordinator says, from nobody else.
 	stop := protocol.Encode(&protocol.Orders{Run: "run", Stop: true, Over: true, Cut: true, Abort: "because"})
 	publish(nc, protocol.OrdersPrefix+w.session, stop)
 	publish(nc, protocol.BeaconSubject, protocol.Encode(&protocol.Beacon{Session: "another", Version: ownVersion}))
@@ -160,7 +159,7 @@ func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
 	if err := nc.Flush(); err != nil {
 		t.Error(err)
 	}
-	// A coordinator that says nonsense.
+	// A coordinator that sends garbage.
 	for _, g := range garbage {
 		for _, subject := range []string{protocol.OrdersPrefix + w.session, protocol.BeaconSubject, protocol.OrderSubject(a.Instance, "job"), protocol.OrderSubject(a.Instance, "may"), protocol.OrderSubject(a.Instance, "holds"), protocol.BooksSubject(w.session, "run")} {
 			if err := w.nc.PublishRequest(subject, "elsewhere", g); err != nil {

@@ -31,8 +31,8 @@ func totals(t *testing.T, dir string) map[string]*measure.Counts {
 // buckets are the counts with the extremes that a log keeps: those of buckets.
 func buckets(c *measure.Counts) *measure.Counts { return measure.FromBuckets(c.Buckets()) }
 
-// What a run's coordinator has, what it wrote, and the sum of what the agents wrote
-// for themselves is one and the same, in every bucket of every distribution.
+// The coordinator's totals, its files, and the sum of the agents' own files are identical in every bucket
+// of every distribution.
 func TestRunEqualsSumOfAgentFiles(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
@@ -118,8 +118,8 @@ func each(s *measure.Snapshot, visit func(tag string, c *measure.Counts)) {
 	}
 }
 
-// The faults that a system makes are counted the same by one process that sees all
-// and by several of which each sees a part.
+// Planted faults are counted identically by one process that sees everything and by several that each see a
+// part.
 func TestFaultCountsMatchSingleProcess(t *testing.T) {
 	t.Parallel()
 	const apart = "placement: {producers: [a], consumers: [b, c]}\n"
@@ -134,8 +134,8 @@ func TestFaultCountsMatchSingleProcess(t *testing.T) {
 			t.Parallel()
 			m, drivers := memoryDrivers(t)
 			m.plants = true
-			// whole is a run that sent all that was due, and what the system planted in it. A host so
-			// late that the end leaves messages unsent plants other faults: the run is done again.
+			// whole returns a run that sent everything due, and its planted faults. If a late host leaves
+			// messages unsent, other faults are planted: the run is repeated.
 			whole := func(name, yaml string, do func(*Run) *engine.Raw) (*engine.Raw, planted) {
 				for try := range 5 {
 					raw := do(runOf(t, drivers, fmt.Sprint(name, "-", try), yaml))

@@ -28,8 +28,8 @@ func seen(s *survey.Sight) map[string]survey.Seen {
 	return all
 }
 
-// TestSurveyListsCoordinatorsAgents: it goes in as agents do, and sees those that
-// joined, one that was refused, whose clock is how wrong, and one that went.
+// The survey connects like an agent, and sees those that joined, a refused one, one with a wrong clock, and
+// one that left.
 func TestSurveyListsCoordinatorsAgents(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
@@ -92,9 +92,8 @@ func TestSurveyListsCoordinatorsAgents(t *testing.T) {
 	}
 }
 
-// TestSurveyReplacesAbsentCoordinator: agents that wait come in, and none joins; with
-// tokens, likewise, and where a coordinator listens already it is asked instead by a
-// token that is gone afterwards.
+// Waiting agents connect, and none joins; likewise with tokens. If a coordinator already listens there, it
+// is queried with a temporary token instead.
 func TestSurveyReplacesAbsentCoordinator(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
@@ -150,9 +149,8 @@ func TestSurveyReplacesAbsentCoordinator(t *testing.T) {
 	}
 }
 
-// TestASurveyIsNotMisled: what is not an answer is counted, what is too long or would move
-// a terminal's cursor is refused, and what an agent of another version says beside is
-// left out.
+// Invalid answers are counted, over-long ones and control sequences refused, and unknown fields of other
+// versions ignored.
 func TestASurveyIsNotMisled(t *testing.T) {
 	t.Parallel()
 	keep := keepOf(t)

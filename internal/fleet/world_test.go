@@ -279,7 +279,7 @@ func (w *world) await(t *testing.T, n int) {
 	}
 }
 
-// runOf makes a run of a scenario, called id.
+// runOf creates the run of a scenario with that id.
 func runOf(t *testing.T, drivers *driver.Registry, id, yaml string) *Run {
 	t.Helper()
 	needs.Time(t)
@@ -297,7 +297,7 @@ func runOf(t *testing.T, drivers *driver.Registry, id, yaml string) *Run {
 	return &Run{Config: s.Config(id, number), Scenario: s.YAML(), Placement: s.Placement}
 }
 
-// do does a run and checks its books.
+// do executes a run and checks its message accounting.
 func (w *world) do(t *testing.T, r *Run) *Done {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -310,7 +310,7 @@ func (w *world) do(t *testing.T, r *Run) *Done {
 	return done
 }
 
-// here does a run in this process by so many agents.
+// here executes a run in this process, divided among that many agents.
 func here(t *testing.T, r *Run, agents int) *engine.Raw {
 	t.Helper()
 	cfg := r.Config
@@ -326,7 +326,7 @@ func here(t *testing.T, r *Run, agents int) *engine.Raw {
 	return raw
 }
 
-// dealt deals a run over so many agents.
+// dealt divides a run among that many agents.
 func dealt(t *testing.T, r *Run, agents int) (names []string, shares []engine.Worker) {
 	t.Helper()
 	d := &drive{run: r}
@@ -341,7 +341,7 @@ func dealt(t *testing.T, r *Run, agents int) (names []string, shares []engine.Wo
 	return names, shares
 }
 
-// balanced checks the books.
+// balanced checks the message accounting.
 func balanced(t *testing.T, raw *engine.Raw) {
 	t.Helper()
 	for name, m := range map[string]result.Messages{"all": raw.All, "measured": raw.Measured} {
@@ -357,8 +357,8 @@ func balanced(t *testing.T, raw *engine.Raw) {
 	}
 }
 
-// exact checks that a run was as it should be: of the messages planned, everything sent but what
-// a busy host left unsent, and all that was sent confirmed and delivered.
+// exact checks a normal run: every planned message was sent, except what a busy host left unsent, and all
+// sent ones were confirmed and delivered.
 func exact(t *testing.T, raw *engine.Raw, planned uint64) {
 	t.Helper()
 	m := raw.All

@@ -1,5 +1,5 @@
-// Package glossary explains the words that weir's messages, tables and files use. It
-// reads them from docs/glossary.md, so that both say the same.
+// Package glossary explains the terms in weir's messages, tables and files. It reads them from
+// docs/glossary.md, so that the two agree.
 package glossary
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// A Word is one that weir uses in a sense of its own.
+// A Word is a term of weir.
 type Word struct {
-	Name    string // as its heading has it: "Held up"
-	Section string // that it stands in: "Times"
-	Text    string // what it means, on one line, without Markdown
+	Name    string // as in its heading: "Held up"
+	Section string // its section: "Times"
+	Text    string // definition, on one line, without Markdown
 }
 
-// link is a link of Markdown.
+// link matches a Markdown link.
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
 // Words returns all words in the order of the document.

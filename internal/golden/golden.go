@@ -1,6 +1,5 @@
-// Package golden lets tests compare what they got with a file that holds what is
-// right, and write such files anew when the flag -update says so. Only tests import
-// it.
+// Package golden compares test results with golden files, and rewrites the files with the flag -update.
+// Only tests import it.
 package golden
 
 import (
@@ -12,14 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A flag has to be there before a test binary reads its own.
+// A flag must be defined before a test binary parses its own.
 var update = flag.Bool("update", false, "write what is generated, and the golden files")
 
-// Updating reports whether files are to be written rather than compared.
+// Updating reports whether to write files rather than compare.
 func Updating() bool { return *update }
 
-// File compares what a test got with a file, which it writes first where -update
-// says so.
+// File compares a test's result with a file, which it writes first with -update.
 func File(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {

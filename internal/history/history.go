@@ -1,6 +1,6 @@
-// Package history finds where the figures of runs changed from one run to the next, over
-// all the runs that a folder keeps. One run is one observation, as in package compare. It
-// reads what it is given and connects to nothing.
+// Package history finds where figures changed from one run to the next, over all runs kept in a folder. The
+// unit of observation is the run, as in package compare. It reads only what it is given and connects to
+// nothing.
 package history
 
 import (
@@ -17,28 +17,27 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Schema is that of a History as JSON; docs/formats/history.md describes it.
+// Schema is the JSON format of a History; docs/formats/history.md describes it.
 const Schema = "weir.history/v1"
 
-// LeastRuns is how many runs a history needs. With fewer, even the clearest step would
-// not stand out of the chance that the search takes for all figures together. Where many
-// figures vary, it takes more: Series.Needs has them.
+// LeastRuns is the minimum number of runs. With fewer, even the clearest step would not be significant
+// given the search over all figures. If many figures vary, more are needed: see Series.Needs.
 const LeastRuns = 10
 
-// MostRuns is how many runs of a series are looked at: the latest ones.
+// MostRuns is how many runs of a series are examined: the latest ones.
 const MostRuns = stats.MostForChanges
 
 // Errors of Of.
 var (
-	// ErrTooFew: no series has enough runs. A FewError says how many lack.
+	// ErrTooFew says that no series has enough runs. A FewError has the number missing.
 	ErrTooFew = errors.New("too few runs")
-	// ErrSameRun: a run is there twice.
+	// ErrSameRun says that a run occurs twice.
 	ErrSameRun = errors.New("counts as one run only")
 )
 
 // A FewError is an ErrTooFew.
 type FewError struct {
-	More int // runs that the longest series needs
+	More int // runs that the longest series lacks
 	says string
 }
 
@@ -48,47 +47,46 @@ func (e *FewError) Error() string { return ErrTooFew.Error() + ": " + e.says }
 // Unwrap returns ErrTooFew.
 func (e *FewError) Unwrap() error { return ErrTooFew }
 
-// Options say what counts as a change, and which are new.
+// Options define what counts as a change, and which ones are new.
 type Options struct {
-	Alpha  float64 // chance that a series without any change shows one, over all its figures
-	Least  float64 // changes of a smaller part are left out: 0.02 is 2 %; 0: none is
-	Latest int     // a change in so many runs at the end of a series is new
+	Alpha  float64 // probability that a series without changes shows one, over all its figures
+	Least  float64 // changes smaller than this fraction are omitted: 0.02 is 2 %; 0: none are
+	Latest int     // changes within this many runs of the end are new
 	Seed   uint64  // of the permutations
 }
 
 // A History is what Of found.
 type History struct {
 	Schema string   `json:"schema"`
-	Weir   string   `json:"weir"` // version that looked
+	Weir   string   `json:"weir"` // version that examined them
 	Alpha  float64  `json:"alpha"`
 	Least  float64  `json:"least"`
 	Latest int      `json:"latest"`
 	Series []Series `json:"series"` // at least one
 }
 
-// A Series is runs that were put to the same, in the order in which they began.
+// A Series is comparable runs, in the order of their start.
 type Series struct {
 	Name    string            `json:"name"`
 	Driver  string            `json:"driver"`
-	Runs    []Run             `json:"runs"`            // that count
-	LeftOut []LeftOut         `json:"left_out"`        // that do not
-	Older   int               `json:"older"`           // runs before these, which are not looked at
-	Figures []Figure          `json:"figures"`         // none where there are too few runs
+	Runs    []Run             `json:"runs"`            // examined ones
+	LeftOut []LeftOut         `json:"left_out"`        // excluded ones
+	Older   int               `json:"older"`           // number of earlier runs, not examined
+	Figures []Figure          `json:"figures"`         // none if there are too few runs
 	Missing []compare.Missing `json:"missing"`         // figures that some run lacks
-	Needs   int               `json:"needs,omitempty"` // runs with which a change can show at all; absent: these are enough
-	Shows   *Shows            `json:"shows,omitempty"` // how large a change would have shown; absent where its figure changed, or there is none
+	Needs   int               `json:"needs,omitempty"` // runs needed to show any change; absent: there are enough
+	Shows   *Shows            `json:"shows,omitempty"` // detectable change; absent if its figure changed, or there is none
 }
 
-// Shows is how large a change so many runs would have shown, of the figure that tells users
-// most: the smallest of some steps that is found where it begins with the latest runs, or
-// halfway where those are more than half.
+// Shows is the change that so many runs would have shown in the most informative figure: the smallest step
+// found that begins with the latest runs, or halfway if those are more than half.
 type Shows struct {
 	Family  string   `json:"family"`
 	Name    string   `json:"name"`
-	Percent *float64 `json:"percent"` // upwards; null: none of the steps, not even the largest
+	Percent *float64 `json:"percent"` // upwards; null: not even the largest step
 
-	// After is how many runs must follow a change before it can show, where fewer follow this
-	// one. Then no step is large enough. Absent: enough runs follow it.
+	// After is how many runs must follow a change before it can show, if fewer follow this one. Then no
+	// step is large enough. Absent: enough follow.
 	After int `json:"after,omitempty"`
 }
 
@@ -96,10 +94,10 @@ type Shows struct {
 type Run struct {
 	Dir       string `json:"dir"`
 	ID        string `json:"id"`
-	StartedAt string `json:"started_at"` // RFC 3339, UTC; "" where the run does not tell
+	StartedAt string `json:"started_at"` // RFC 3339, UTC; "" if not recorded
 }
 
-// A LeftOut run does not count.
+// A LeftOut is an excluded run.
 type LeftOut struct {
 	Dir string `json:"dir"`
 	Why string `json:"why"` // INVALID or interrupted
@@ -107,13 +105,13 @@ type LeftOut struct {
 
 // A Figure is followed over the runs.
 type Figure struct {
-	Family  string    `json:"family"` // as those of a comparison
+	Family  string    `json:"family"` // as in a comparison
 	Name    string    `json:"name"`
 	Unit    string    `json:"unit"`
 	Better  string    `json:"better"`             // lower or higher
-	Values  []float64 `json:"values"`             // of each run
-	AtLeast []bool    `json:"at_least,omitempty"` // whether a run's value is a lower bound; absent: none is
-	Changes []Change  `json:"changes"`            // in the order of the runs
+	Values  []float64 `json:"values"`             // per run
+	AtLeast []bool    `json:"at_least,omitempty"` // whether each value is a lower bound; absent: none is
+	Changes []Change  `json:"changes"`            // in run order
 }
 
 // Value returns the figure of run i.
@@ -123,9 +121,9 @@ func (f *Figure) Value(i int) result.Value {
 
 // A Change is where a figure changes.
 type Change struct {
-	At     int     `json:"at"` // the first run after it, counted from 0
+	At     int     `json:"at"` // index of the first run after it
 	Before float64 `json:"before"`
-	After  float64 `json:"after"` // medians of the runs from the change before this one, and up to the next one
+	After  float64 `json:"after"` // medians of the runs since the previous change, and up to the next one
 
 	BeforeAtLeast bool `json:"before_at_least,omitempty"` // the median is a lower bound
 	AfterAtLeast  bool `json:"after_at_least,omitempty"`
@@ -137,24 +135,23 @@ type Change struct {
 	PercentLo *float64 `json:"percent_lo"`
 	PercentHi *float64 `json:"percent_hi"`
 
-	P       float64              `json:"p"` // for all figures of the series together
+	P       float64              `json:"p"` // over all figures of the series
 	Verdict Verdict              `json:"verdict"`
-	New     bool                 `json:"new"`     // it lies in the latest runs
-	Differs []compare.Difference `json:"differs"` // what the last run before it and the first one after it have not alike
+	New     bool                 `json:"new"`     // within the latest runs
+	Differs []compare.Difference `json:"differs"` // between the last run before it and the first one after it
 }
 
-// A Verdict says what kind of change it is.
+// A Verdict is the direction of a change.
 type Verdict string
 
 // The verdicts.
 const (
 	Worse  Verdict = "worse"
 	Better Verdict = "better"
-	Spread Verdict = "spread" // the medians are the same, or lower bounds leave open which is larger
+	Spread Verdict = "spread" // equal medians, or lower bounds leave open which is larger
 )
 
-// Of finds the changes of runs. It orders them by when they began. The error wraps
-// ErrTooFew or ErrSameRun.
+// Of finds the changes of runs, ordered by their start. The error wraps ErrTooFew or ErrSameRun.
 func Of(runs []compare.Run, o Options) (*History, error) {
 	if err := once(runs); err != nil {
 		return nil, err
@@ -180,7 +177,7 @@ func Of(runs []compare.Run, o Options) (*History, error) {
 	return h, nil
 }
 
-// once refuses a run that is given twice.
+// once refuses duplicate runs.
 func once(runs []compare.Run) error {
 	var errs []error
 	seen := map[string]string{}
@@ -197,7 +194,7 @@ func once(runs []compare.Run) error {
 // follow finds the changes of one series.
 func follow(runs []compare.Run, o Options) Series {
 	began := func(r compare.Run) time.Time {
-		t, _ := time.Parse(time.RFC3339Nano, r.Result.Run.StartedAt) // one that does not tell comes first
+		t, _ := time.Parse(time.RFC3339Nano, r.Result.Run.StartedAt) // one without a time comes first
 		return t
 	}
 	slices.SortStableFunc(runs, func(a, b compare.Run) int { return began(a).Compare(began(b)) })
@@ -247,13 +244,13 @@ func follow(runs []compare.Run, o Options) Series {
 	return s
 }
 
-// mostNeeded bounds what is looked for: so many runs show any step at any level that may be
-// asked for, over more figures than there are.
+// mostNeeded bounds the search of needs: this many runs show any step at any allowed level, over more
+// figures than exist.
 const mostNeeded = 60
 
-// needs returns with how many runs a step can show, where with n none can; else 0. Of few
-// runs, an order that has the step by chance is too likely for the level: 2 of the 252 orders
-// of five and five have it, and the level is divided by the figures that vary.
+// needs returns the number of runs with which a step can show if n are too few; else 0. With few runs a
+// step by chance is too likely for the level: 2 of the 252 orders of five and five have one, and the level
+// is divided by the number of figures that vary.
 func needs(n, tests int, o Options) int {
 	if tests == 0 || n >= mostNeeded || stepShows(n, n/2, tests, o) {
 		return 0
@@ -266,8 +263,8 @@ func needs(n, tests int, o Options) int {
 	return mostNeeded
 }
 
-// stepShows reports whether the clearest step is found: values that do not vary but for it,
-// from the value at on.
+// stepShows reports whether the clearest step is found: values that are constant but for a step at the
+// index at.
 func stepShows(n, at, tests int, o Options) bool {
 	x := make([]float64, n)
 	for i := at; i < n; i++ {
@@ -276,16 +273,16 @@ func stepShows(n, at, tests int, o Options) bool {
 	return len(stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
 }
 
-// steps returns those that are tried, in percent.
+// steps returns the steps to try, in percent.
 func steps() []float64 {
 	return []float64{1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900}
 }
 
-// mostShown is how many runs shows looks at, the latest ones: each step costs a search.
+// mostShown is how many of the latest runs shows examines: each step costs a search.
 const mostShown = 100
 
-// shows says how large a change would have been found. The runs as they are stand for the
-// differences between runs without a change.
+// shows says how large a change would have been found. It takes the existing runs as the variation without
+// a change.
 func shows(figures []Figure, tests int, o Options) *Shows {
 	var f *Figure
 	for _, want := range [][2]string{{"e2e.response", "p99"}, {"rtt.response", "p99"}, {"send.response", "p99"}, {"throughput", "received"}, {"throughput", "confirmed"}} {
@@ -309,7 +306,7 @@ func shows(figures []Figure, tests int, o Options) *Shows {
 		}
 		return len(stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
 	}
-	if found(0) { // a change that was left out
+	if found(0) { // an omitted change
 		return nil
 	}
 	out, all := &Shows{Family: f.Family, Name: f.Name}, steps()
@@ -329,8 +326,8 @@ func shows(figures []Figure, tests int, o Options) *Shows {
 	return out
 }
 
-// headline tells the figures that are followed. Neighbouring percentiles change together,
-// and each more figure takes a larger change to be seen in any. A maximum is one message.
+// headline selects the figures to follow. Neighbouring percentiles change together, and each further figure
+// raises the detectable change of all. A maximum is a single message.
 func headline(family, name string) bool {
 	latency := strings.Contains(family, ".") // send.response and so on
 	return !latency || slices.Contains([]string{"p50", "p99", "p99.9"}, name)
@@ -338,9 +335,8 @@ func headline(family, name string) bool {
 
 func varies(x []float64) bool { return slices.Min(x) < slices.Max(x) }
 
-// changes finds those of a figure. Times and rates are followed by their logarithms, so
-// that a run twice as slow lies as far off as one twice as fast. The level is divided by
-// the number of figures that vary (Bonferroni).
+// changes finds a figure's changes. It uses the logarithms of times and rates, so that twice as slow is as
+// far as twice as fast. The level is divided by the number of figures that vary (Bonferroni).
 func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure {
 	values := f.Sides[0]
 	out := Figure{Family: f.Family, Name: f.Name, Unit: f.Unit, Better: f.Better, Values: values.Runs, AtLeast: values.AtLeast, Changes: []Change{}}
@@ -396,7 +392,7 @@ func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure 
 	return out
 }
 
-// percent makes a factor the percentage that it adds.
+// percent converts a factor to the percentage that it adds.
 func percent(factor *float64) *float64 {
 	if factor == nil {
 		return nil
@@ -404,7 +400,7 @@ func percent(factor *float64) *float64 {
 	return new(100 * (*factor - 1))
 }
 
-// New counts the new changes, and those of them for the worse.
+// New counts the new changes, and how many of them are for the worse.
 func (h *History) New() (all, worse int) {
 	for _, s := range h.Series {
 		for _, f := range s.Figures {

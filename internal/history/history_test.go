@@ -160,8 +160,8 @@ func eight(runs []compare.Run) []compare.Run {
 	return runs
 }
 
-// TestTooFewRunsForHistory for a history: of 252 orders of ten runs two have a
-// step in the middle, which is too likely for the level of one of six figures.
+// Of 252 orders of ten runs two have a step in the middle, which is too likely for the level of one of six
+// figures.
 func TestTooFewRunsForHistory(t *testing.T) {
 	ten := eight(nightly(1, 11, 5, 10))
 	_, err := Of(ten[:10], options())
@@ -178,7 +178,7 @@ func TestTooFewRunsForHistory(t *testing.T) {
 	}
 }
 
-// TestUndetectableChangeIsExplained: too few runs follow it, or they differ too much.
+// Too few runs follow it, or they vary too much.
 func TestUndetectableChangeIsExplained(t *testing.T) {
 	o := options()
 	o.Latest = 3
@@ -233,8 +233,7 @@ func TestLongSeriesUsesLatestRuns(t *testing.T) {
 	}
 }
 
-// TestNoChangeReportsDetectableSize: more runs show smaller changes, and what is
-// said to show does.
+// More runs show smaller changes, and what is said to show does.
 func TestNoChangeReportsDetectableSize(t *testing.T) {
 	last := 0.0
 	for _, n := range []int{60, 20, 12} {

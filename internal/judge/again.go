@@ -6,27 +6,26 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Review is the verdict of a stored result, reached again from what is stored.
+// A Review is the verdict of a stored result, judged again from what is stored.
 type Review struct {
-	// Verdict is what this version says. Where a check or an objective could not be
-	// repeated, the stored finding stands in it; where none is stored, it has not run.
+	// Verdict is this version's verdict. If a check or an objective could not be repeated, it has the
+	// stored finding; without one, the check has not run.
 	Verdict result.Verdict
 	Stored  result.Status // of the stored verdict
-	Kept    []string      // names of the checks and objectives that keep their stored finding
-	Lacking []string      // names of the checks that could not be repeated and have no stored finding
-	Changes []Change      // where the verdict differs from the stored one
+	Kept    []string      // checks and objectives that keep their stored finding
+	Lacking []string      // checks that could not be repeated and have no stored finding
+	Changes []Change      // differences from the stored verdict
 }
 
-// A Change is a check or an objective about which the two verdicts differ.
+// A Change is a check or an objective on which the two verdicts differ.
 type Change struct {
 	Name        string // of the check, or the objective's expression
-	Stored, Now string // a status or an outcome; "" where there is no such check
+	Stored, Now string // a status or an outcome; "" if absent
 }
 
-// Again reaches the verdict of a stored result again, by the rules of this version.
-// It needs nothing but r, and leaves it as it is. A result that an older version
-// wrote may lack what a check needs: then the stored finding stands, so that no
-// check passes for want of evidence.
+// Again judges a stored result by the rules of this version. It needs nothing but r, and does not change
+// it. A result of an older version may lack what a check needs: the stored finding then stands, so that no
+// check passes for lack of evidence.
 func Again(r *result.Result) Review {
 	var objectives []Objective
 	for i := range r.Verdict.SLO {
@@ -44,8 +43,7 @@ func Again(r *result.Result) Review {
 // Whole reports whether every check and objective was judged again.
 func (v *Review) Whole() bool { return len(v.Kept) == 0 && len(v.Lacking) == 0 }
 
-// checks puts the stored finding of each check that could not be repeated in its
-// place, and notes what changed.
+// checks restores the stored finding of each check that could not be repeated, and notes the changes.
 func (v *Review) checks(r *result.Result) {
 	s := subjectOf(r, nil)
 	checks := v.Verdict.Checks
@@ -66,7 +64,7 @@ func (v *Review) checks(r *result.Result) {
 	for _, c := range r.Verdict.Checks {
 		switch {
 		case find(checks, c.Name) != nil:
-		case s.lacks(c.Name) && (c.Name == CheckDrain || c.Name == CheckReceived): // whether there is anything to judge is not stored either
+		case s.lacks(c.Name) && (c.Name == CheckDrain || c.Name == CheckReceived): // not even stored whether they apply
 			v.Verdict.Checks = append(v.Verdict.Checks, c)
 			v.Kept = append(v.Kept, c.Name)
 		case rankOf(c.Status) > 0:
@@ -76,7 +74,7 @@ func (v *Review) checks(r *result.Result) {
 	for i := range v.Verdict.Checks {
 		c := &v.Verdict.Checks[i]
 		if told := find(v.Verdict.Checks, c.With); told == nil || rankOf(told.Status) <= 0 {
-			c.With = "" // what told it does so no more
+			c.With = "" // the other check no longer reports it
 		}
 	}
 }
@@ -102,11 +100,10 @@ func find(checks []result.Check, name string) *result.Check {
 	return &checks[i]
 }
 
-// lacks reports whether the result does not hold what a check needs, because an
-// older version wrote it.
+// lacks reports whether the result, from an older version, lacks what a check needs.
 func (s *subject) lacks(check string) bool {
 	switch check {
-	case CheckOverflow, CheckStart, CheckClock, CheckNetwork: // of distributions, agents, clocks and the network alone
+	case CheckOverflow, CheckStart, CheckClock, CheckNetwork: // these depend on distributions, agents, clocks and the network only
 		return false
 	case CheckLateness:
 		return slices.ContainsFunc(Responses(&s.Latency), func(r Response) bool { return r.OnTime == nil })
@@ -130,7 +127,7 @@ func (s *subject) lacks(check string) bool {
 	return true
 }
 
-// everyHost reports whether it is so on every host that gave figures.
+// everyHost reports whether so holds on every host with figures.
 func (s *subject) everyHost(so func(*result.Host) bool) bool {
 	if len(s.Agents) == 0 {
 		return so(&s.Host)
@@ -143,9 +140,8 @@ func (s *subject) everyHost(so func(*result.Host) bool) bool {
 	return true
 }
 
-// lacks reports whether it is not stored how much the samples of the figure depend on
-// one another, because an older version wrote the result: its interval is too narrow
-// then, and decides what it must not.
+// lacks reports whether the result, from an older version, does not record how strongly the figure's
+// samples depend on one another: its interval is then too narrow to decide anything.
 func (f figure) lacks(r *result.Result) bool {
 	if f.kind != latencyFigure || f.stat != "p" && f.stat != "mean" {
 		return false

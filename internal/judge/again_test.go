@@ -35,8 +35,8 @@ func golden(t *testing.T) map[string]*result.Result {
 	return all
 }
 
-// TestStoredVerdictsAreReproduced: the status of each check and the outcome of each
-// objective. Where an older version stored too little, no check is better than it was.
+// The status of each check and the outcome of each objective. If an older version stored too little, no
+// check may improve.
 func TestStoredVerdictsAreReproduced(t *testing.T) {
 	t.Parallel()
 	for path, r := range golden(t) {
@@ -59,8 +59,7 @@ func TestStoredVerdictsAreReproduced(t *testing.T) {
 	}
 }
 
-// TestVerdictDependsOnlyOnStoredResult: a result that is written and read again
-// has the same verdict to the letter, and its own verdict is not looked at.
+// A result that is written and read again has exactly the same verdict, and its own verdict is ignored.
 func TestVerdictDependsOnlyOnStoredResult(t *testing.T) {
 	t.Parallel()
 	for path, r := range golden(t) {
@@ -88,8 +87,7 @@ func TestVerdictDependsOnlyOnStoredResult(t *testing.T) {
 	}
 }
 
-// TestWithoutEvidenceNothingPasses: of a golden run whose evidence is taken away, no
-// check that needs it is valid, and a stored finding holds.
+// Without the evidence of a golden run no check that needs it is valid, and a stored finding stands.
 func TestWithoutEvidenceNothingPasses(t *testing.T) {
 	t.Parallel()
 	r := golden(t)["testdata/runs/stream.json"]

@@ -5,12 +5,12 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// awayWithin is how far from weir's own fault the latest confirmation or delivery may be
-// where the fault is what keeps the system away.
+// awayWithin is the largest distance, in ns, between weir's own fault and the last confirmation or
+// delivery, if the fault is to explain the system's absence.
 const awayWithin = int64(1e9)
 
-// ByOwnFault says, as a clause, that a system that counts as gone was away from weir's own
-// fault on, which is not known to be for good. It says nothing where no fault explains it.
+// ByOwnFault says, as a clause, that a system that counts as gone has been away since weir's own fault, so
+// it may not be gone for good. It is empty if no fault explains the absence.
 func ByOwnFault(r *result.Result) finding.Finding {
 	g := r.Run.Gone
 	if g == nil {
@@ -22,7 +22,7 @@ func ByOwnFault(r *result.Result) finding.Finding {
 			continue
 		}
 		over := f.BeganNS
-		if f.Do == "restart" && f.UndoneNS != nil { // a server that ends in order confirms meanwhile
+		if f.Do == "restart" && f.UndoneNS != nil { // a server that shuts down in order still confirms
 			over = *f.UndoneNS
 		}
 		if g.FromNS < f.BeganNS-awayWithin || g.FromNS > over+awayWithin {

@@ -6,7 +6,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestSystemNotBlamedForInjectedOutage: who counts as gone from weir's own fault on.
+// The system counts as gone since weir's own fault.
 func TestSystemNotBlamedForInjectedOutage(t *testing.T) {
 	restart := result.Fault{Do: "restart", To: "1", Processes: []string{"server-1"}, BeganNS: 5e9, UndoneNS: new(int64(7e9))}
 	kill := result.Fault{Do: "kill", To: "1", Processes: []string{"server-1"}, BeganNS: 5e9}

@@ -2,18 +2,18 @@ package judge
 
 import "github.com/weirmq/weir/internal/finding"
 
-// A waiting is what waits at the end of each second of a run, from its epoch until the end
-// of the measured window.
+// A waiting is the number of waiting messages at the end of each second, from the run's epoch to the end of
+// the measured window.
 type waiting struct {
-	at   []float64 // the end of each second, since the first began
+	at   []float64 // end of each second, since the start of the first
 	n    []float64 // messages that wait then
-	from int       // the first measured second
-	all  float64   // messages that passed: confirmed, or sent
+	from int       // index of the first measured second
+	all  float64   // messages that were confirmed, or sent
 }
 
-// behind returns, of a run that has too few seconds for tests by chance, what fell behind
-// throughout, and why: the deliveries, or the confirmations. More than a stall of a moment, and
-// more than the messages in flight, explain. ok is false where neither did.
+// behind returns, for a run with too few seconds for a statistical test, whether deliveries or
+// confirmations fell behind throughout, and why: by more than a brief stall and the messages in flight
+// explain. ok is false if neither did.
 func (s *subject) behind() (found, why finding.Finding, ok bool) {
 	var backlog, open waiting
 	sent, confirmed := 0.0, 0.0
@@ -40,8 +40,8 @@ func (s *subject) behind() (found, why finding.Finding, ok bool) {
 	return found, why, false
 }
 
-// inFlightS is how long a message is in flight on average, in seconds: with the rate of
-// messages, how many are at once (Little's law). 0 where it is not known.
+// inFlightS is the mean time of a message in flight, in s: times the rate it gives the number in flight
+// (Little's law). 0 if unknown.
 func (s *subject) inFlightS() float64 {
 	d := s.Latency.Send.Service
 	switch {
@@ -58,9 +58,8 @@ func (s *subject) inFlightS() float64 {
 
 func (w *waiting) add(at, n float64) { w.at, w.n = append(w.at, at), append(w.n, n) }
 
-// growsBeyond reports whether more waits at the end of each of the last seconds than at
-// that of the one before, and in all more than explains itself at a rate of perS messages a
-// second that are in flight for so many seconds.
+// growsBeyond reports whether the backlog grew in each of the last seconds, and in all by more than is
+// explained by perS messages per second in flight for inFlightS seconds.
 func (w *waiting) growsBeyond(perS, inFlightS float64) bool {
 	last := len(w.n) - 1
 	if last < w.from {

@@ -7,8 +7,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// short makes a run of so many seconds of warm-up and measurement to which perS messages
-// a second are offered. Its backlog and what is not confirmed are given by the second.
+// short makes a run with that many seconds of warm-up and measurement, offered perS messages a second. Its
+// backlog and unconfirmed messages are given per second.
 func short(warmup, measured int, perS uint64, backlog, open func(i int) uint64) result.Result {
 	var rows []result.Interval
 	before := uint64(0)
@@ -57,8 +57,7 @@ func TestShortRunDetectsConsumersFallingBehind(t *testing.T) {
 	}
 }
 
-// TestShortStallIsNotFallingBehind: a stall of a moment, messages in flight, and
-// a latency that is long and stays so.
+// A brief stall, messages in flight, and a latency that is long but constant.
 func TestShortStallIsNotFallingBehind(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 9))
 	slow := short(2, 2, 10_000, grows(2000), flat)

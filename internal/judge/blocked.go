@@ -2,21 +2,21 @@ package judge
 
 import "github.com/weirmq/weir/result"
 
-// hostShare is the share of the blocked time in which the generator's threads ran or
-// waited for a core. It is 1 where that is not told, for it may be as much.
+// hostShare is the fraction of the blocked time in which the generator's threads ran or waited for a core.
+// It is 1 if unknown, since it may be as much.
 func hostShare(b *result.BlockedTime) (share float64, told bool) {
 	switch waited := b.PublishNS + b.FullNS; {
 	case b.Untold:
 	case waited > 0 && b.LookedNS > 0:
 		return float64(b.PublishNS) / float64(waited) * float64(b.BusyNS) / float64(b.LookedNS), true
-	case b.PublishNS <= 0: // of lanes it is apart in the messages
+	case b.PublishNS <= 0: // pacers' blocking is recorded separately, in the messages
 		return 0, true
 	}
 	return 1, false
 }
 
-// blocked checks that what is called blocked is not the host's doing: the system does not
-// keep a client library that works, or a thread of it that waits for a core.
+// blocked checks that the host did not cause what counts as blocking: a client library that works, or waits
+// for a core, is not blocked by the system.
 func blocked(s *subject) check {
 	limit := say("blocked.limit", "limit", latenessValid)
 	responses := Responses(&s.Latency)

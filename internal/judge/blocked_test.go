@@ -7,8 +7,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestHostShareOfBlockedTimeIsReported: the host's share of what was blocked
-// counts against every response, and a share that nobody tells is not taken for none.
+// The host's share of blocked time counts against every response, and an unknown share does not count as
+// none.
 func TestHostShareOfBlockedTimeIsReported(t *testing.T) {
 	t.Parallel()
 	const n = 100_000

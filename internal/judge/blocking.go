@@ -9,12 +9,11 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostReasons bounds the reasons that a sentence names.
+// mostReasons limits the reasons in a sentence.
 const mostReasons = 3
 
-// BlockedBySystem says, as a clause, for how long and why the system took no messages,
-// in its own words; nothing where it never said so. The times of several producers and agents
-// count once.
+// BlockedBySystem says, as a clause, for how long and why the system reported that it took no messages, in
+// its own words; empty if it never did. Simultaneous blocking of several producers and agents counts once.
 func BlockedBySystem(r *result.Result) finding.Finding {
 	if r.Evidence == nil || len(r.Evidence.BySystem) == 0 {
 		return finding.Finding{}

@@ -6,8 +6,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestBlockReasonComesFromSystem: where the system said why it took no messages, the checks
-// repeat that, and do not blame the load, the generator or the drain.
+// If the system said why it took no messages, the checks repeat that, and do not blame the load, the
+// generator or the drain.
 func TestBlockReasonComesFromSystem(t *testing.T) {
 	in := good()
 	in.Evidence = &result.Evidence{Errors: &result.Errors{Kinds: 1}, Subscriptions: 1, BySystem: []result.Block{ // of two producers at a time

@@ -7,13 +7,12 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ErrBooks is wrapped by errors about counts that do not add up: weir itself is
-// at fault then, and none of its figures may be used.
+// ErrBooks is wrapped by errors about counts that do not add up. That is a bug in weir, and none of the
+// figures may be used.
 var ErrBooks = errors.New("the message accounting does not balance")
 
-// Books checks that every message of a result is accounted for, exactly once: of the
-// measured window and of the whole run. Where others sent there are no books, but for a run
-// that is booked by a later one.
+// Books checks that every message of a result is accounted for exactly once, in the measured window and in
+// the whole run. There is no accounting if others sent, unless a later run accounts for this one.
 func Books(r *result.Result) error {
 	if r.Consuming() && !r.Booked() || r.Evidence == nil {
 		return nil
@@ -23,7 +22,7 @@ func Books(r *result.Result) error {
 		period string
 		m      *result.Messages
 	}{{"measured window", &r.Messages}, {"whole run", &r.MessagesAll}} {
-		// What a run cut short never came to is not in Scheduled either.
+		// Scheduled also excludes what a truncated run never came to.
 		if err := balance(x.m, 0, r.Evidence.Subscriptions); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", x.period, err))
 		}
@@ -34,9 +33,8 @@ func Books(r *result.Result) error {
 	return errors.Join(errs...)
 }
 
-// balance checks one period. notDue is how many scheduled messages a run that was cut
-// short never came to. subscriptions is how many there were; each should have delivered
-// every confirmed message. It is 0 where nothing consumed.
+// balance checks one period. notDue is how many scheduled messages a truncated run never came to. Each of
+// the subscriptions should have delivered every confirmed message; 0 if nothing consumed.
 func balance(m *result.Messages, notDue uint64, subscriptions int) error {
 	var errs []error
 	check := func(left uint64, leftSide string, right uint64, rightSide string) {

@@ -9,16 +9,16 @@ import (
 
 func say(code string, values ...any) finding.Finding { return finding.New(code, values...) }
 
-// A check is what one check found, as data.
+// A check is the finding of one check, as data.
 type check struct {
 	name         string
 	status       result.Status
 	value        []finding.Finding // what was found
-	limit        finding.Finding   // what that is held against
-	why          []finding.Finding // the cause, and what to do
-	inapplicable bool              // there is nothing to judge in such a run
+	limit        finding.Finding   // the limit for it
+	why          []finding.Finding // cause and advice
+	inapplicable bool              // does not apply to the run
 	with         string            // another check with the same finding
-	part         float64           // how much there was of what it judges, to order hosts of one status
+	part         float64           // measured amount, to order hosts of one status
 }
 
 func valid(name string, limit finding.Finding, value ...finding.Finding) check {
@@ -29,22 +29,22 @@ func notRun(name string, limit finding.Finding, why ...finding.Finding) check {
 	return check{name: name, status: result.NotRun, limit: limit, why: why}
 }
 
-// inapplicable is a check for which there is nothing to judge in such a run.
+// inapplicable returns a check that does not apply to the run.
 func inapplicable(name string, limit finding.Finding, why ...finding.Finding) check {
 	c := notRun(name, limit, why...)
 	c.inapplicable = true
 	return c
 }
 
-// find sets what the check finds wrong, and why.
+// find sets the status and the reasons.
 func (c *check) find(status result.Status, why ...finding.Finding) { c.status, c.why = status, why }
 
-// finds is find where the value is another, too.
+// finds is find with a different value.
 func (c *check) finds(status result.Status, value finding.Finding, why ...finding.Finding) {
 	c.status, c.value, c.why = status, []finding.Finding{value}, why
 }
 
-// suspect is the check, suspect where it is so.
+// suspect marks the check suspect if so.
 func (c check) suspect(so bool, code string, values ...any) check {
 	if so {
 		c.find(result.Suspect, say(code, values...))
@@ -56,7 +56,7 @@ func (c *check) add(code string, values ...any) { c.value = append(c.value, say(
 
 func (c *check) wrong() bool { return rankOf(c.status) > 0 }
 
-// stored returns the check with its sentences.
+// stored renders the check's sentences.
 func (c check) stored() result.Check {
 	codes, values := finding.Data(slices.Concat([]finding.Finding{c.limit}, c.value, c.why)...)
 	return result.Check{
@@ -66,7 +66,7 @@ func (c check) stored() result.Check {
 	}
 }
 
-// when is a value where it is so, and else none.
+// when returns value if so, else nil.
 func when(so bool, value any) any {
 	if !so {
 		return nil

@@ -10,29 +10,27 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostSlices is how many slices of a run are kept apart; an even number. Of a
-// longer run neighbours are taken as one, so that memory does not grow with it.
+// mostSlices is the largest number of slices of a run; even. In longer runs neighbours are merged, so that
+// memory does not grow.
 const mostSlices = 512
 
-// Horizon returns how rare a thing a run of so many seconds has probably met at most,
-// in seconds: see stats.Horizon.
+// Horizon returns the rarest stall, as its mean interval in seconds, that a run of that many seconds has
+// probably seen: see stats.Horizon.
 func Horizon(seconds float64) float64 { return stats.Horizon(seconds, confidence) }
 
-// Slices keeps the measured samples of a run slice by slice, from which it tells
-// how much they depend on one another: what makes one message slow often makes
-// its neighbours slow too, and many samples then tell no more than few. It keeps
-// them packed, some two bytes for each bucket that is not empty. One goroutine
-// uses it.
+// Slices holds the measured samples of a run in time slices, to estimate how strongly they depend on one
+// another: what slows one message often slows its neighbours, and many samples then carry the information
+// of few. They are packed, with about two bytes for each non-empty bucket. It is not safe for concurrent
+// use.
 type Slices struct {
-	packed [][measure.NumKinds][]byte // nil where nothing was measured
-	ends   []int64                    // of each, ns since the epoch
+	packed [][measure.NumKinds][]byte // nil if nothing was measured
+	ends   []int64                    // end of each, ns since the epoch
 	open   [measure.NumKinds]measure.Counts
-	step   int // intervals in each slice, 0 standing for 1
-	held   int // intervals in the open one
+	step   int // intervals per slice, 0 means 1
+	held   int // intervals in the open slice
 }
 
-// Add takes an interval of the run, in the order of time. All are of about the
-// same length.
+// Add adds an interval of the run, in time order. All intervals have about the same length.
 func (s *Slices) Add(in *measure.Interval) {
 	c := &in.Counters[measure.Measure]
 	measured := len(s.packed) > 0 || s.held > 0 || c.Scheduled+c.Sent > 0
@@ -56,7 +54,7 @@ func (s *Slices) Add(in *measure.Interval) {
 	s.packed, s.ends = append(s.packed, s.pack()), append(s.ends, in.To)
 }
 
-// pack packs what is open.
+// pack packs the open slice.
 func (s *Slices) pack() (slice [measure.NumKinds][]byte) {
 	for k := range s.open {
 		slice[k] = packed(&s.open[k])
@@ -73,12 +71,12 @@ func packed(c *measure.Counts) []byte {
 	}
 	b, err := c.AppendBinary(nil)
 	if err != nil {
-		return nil // more than 2^63 samples: there are none
+		return nil // more than 2^63 samples cannot occur
 	}
 	return b
 }
 
-// halve takes neighbours as one.
+// halve merges neighbouring slices.
 func (s *Slices) halve() {
 	var a, b measure.Counts
 	for i := range mostSlices / 2 {
@@ -96,17 +94,16 @@ func (s *Slices) halve() {
 	s.step = 2 * max(s.step, 1)
 }
 
-// unpack sets c to what was packed here.
+// unpack sets c to what packed returned.
 func unpack(b []byte, c *measure.Counts) {
 	c.Reset()
 	if b != nil {
-		_, _ = c.DecodeBinary(b) // of what AppendBinary wrote it cannot fail, and c is empty then
+		_, _ = c.DecodeBinary(b) // cannot fail on AppendBinary's output; leaves c empty
 	}
 }
 
-// each visits the slices with samples of a kind, in the order of time; the counts
-// hold until the next. What is still open is the last. Of the censored each is in the
-// slice in which it began to wait.
+// each visits the slices with samples of a kind in time order, the open slice last; the counts are valid
+// until the next visit. A censored sample is in the slice in which it began to wait.
 func (s *Slices) each(k measure.Kind, censored *measure.Censored, visit func(*measure.Counts)) {
 	waited := waitersOf(censored)
 	var c measure.Counts
@@ -122,7 +119,7 @@ func (s *Slices) each(k measure.Kind, censored *measure.Censored, visit func(*me
 	}
 }
 
-// waiters are censored samples in the order in which they began to wait.
+// waiters are censored samples, ordered by when they began to wait.
 type waiters []dated
 
 type dated struct {
@@ -137,9 +134,8 @@ func waitersOf(c *measure.Censored) (w waiters) {
 	return w
 }
 
-// until moves those that began before an instant into a slice, and beyond every other sample:
-// how old they were at the end says when they began, and nothing of the system. Of a cell
-// that reaches over the instant goes a part.
+// until moves those that began before end into a slice, above every other sample: their age at the end
+// depends on when they began, not on the system. A cell that spans the instant is split in proportion.
 func (w *waiters) until(end int64, into *measure.Counts) {
 	for len(*w) > 0 && (*w)[0].From < end {
 		x := &(*w)[0]
@@ -154,16 +150,15 @@ func (w *waiters) until(end int64, into *measure.Counts) {
 	}
 }
 
-// Widen takes the intervals of d's percentiles anew, each for as many independent
-// samples as its own are worth (stats.EffectiveSize), and notes by how much that
-// is less; for the mean it notes it. Where the slices cannot tell, it takes the
-// interval away, or its upper end, and notes why. d is the distribution of kind k,
-// and observed and censored are its samples; nil stands for no censored ones.
+// Widen recomputes the intervals of d's percentiles for the effective number of independent samples
+// (stats.EffectiveSize), and records the reduction; for the mean it only records it. If the slices cannot
+// determine it, Widen removes the interval, or its upper end, and records why. d is the distribution of
+// kind k, observed and censored its samples; censored may be nil.
 func (s *Slices) Widen(k measure.Kind, d *result.Dist, observed *measure.Counts, censored *measure.Censored) {
 	s.widen(k, d, observed, censored, confidence)
 }
 
-// widen is Widen for intervals of some confidence.
+// widen is Widen for intervals of a given confidence.
 func (s *Slices) widen(k measure.Kind, d *result.Dist, observed *measure.Counts, censored *measure.Censored, conf float64) {
 	if censored == nil {
 		censored = new(measure.Censored)
@@ -173,7 +168,7 @@ func (s *Slices) widen(k measure.Kind, d *result.Dist, observed *measure.Counts,
 	w.levels(d)
 	if censored.Dated() {
 		s.each(k, censored, w.add)
-	} // else nobody knows whether they came together: of no slices there is no interval
+	} // without slices the dependence is unknown, and there is no interval
 	w.known = make([]*stats.Effective, len(w.values))
 	if d.StdDevNS != nil {
 		d.MeanDeff = 0
@@ -188,25 +183,25 @@ func (s *Slices) widen(k measure.Kind, d *result.Dist, observed *measure.Counts,
 	}
 }
 
-// A widening is of one distribution.
+// A widening is for one distribution.
 type widening struct {
 	conf    float64
 	all     *measure.Counts
 	certain uint64
-	values  []int64 // levels that samples are beyond or not, ascending
+	values  []int64 // levels to count samples beyond, ascending
 	samples []uint64
 	sums    []float64
 	beyond  [][]uint64 // by level, then slice
 	known   []*stats.Effective
 }
 
-// levelStep is how far apart levels are: in the logarithm of the odds that a
-// sample lies beyond, so that the number beyond halves about every second level.
+// levelStep is the distance between levels, in the log odds that a sample lies beyond: the number beyond
+// halves about every second level.
 const levelStep = 0.35
 
-// levels chooses the values to look at: those of d's percentiles, and others in
-// between up to where five samples lie beyond, or below. Each comes with the value
-// before its bucket, so that those in the bucket can be told from those beyond.
+// levels chooses the values to examine: d's percentiles, and values between them out to where five samples
+// lie beyond or below. Each comes with the value below its bucket, to separate samples in the bucket from
+// those beyond.
 func (w *widening) levels(d *result.Dist) {
 	add := func(v int64) {
 		v = measure.HighestEquivalent(v)
@@ -229,7 +224,7 @@ func (w *widening) levels(d *result.Dist) {
 	w.beyond = make([][]uint64, len(w.values))
 }
 
-// add takes a slice.
+// add adds a slice.
 func (w *widening) add(c *measure.Counts) {
 	w.samples = append(w.samples, c.Total())
 	w.sums = append(w.sums, c.Mean()*float64(c.Total()))
@@ -246,7 +241,7 @@ func (w *widening) add(c *measure.Counts) {
 	}
 }
 
-// at returns what the samples are worth at a level.
+// at returns the effective sample size at a level.
 func (w *widening) at(level int) stats.Effective {
 	if w.known[level] == nil {
 		e := stats.EffectiveSize(w.samples, w.beyond[level], w.conf)
@@ -255,13 +250,12 @@ func (w *widening) at(level int) stats.Effective {
 	return *w.known[level]
 }
 
-// around returns what the samples are worth at a level that is a percentile's value:
-// of those beyond its bucket and those from it on, the worse, since the percentile
-// lies between. Where nothing lies beyond, the latter decide.
+// around returns the effective sample size at a percentile's level: the worse of samples beyond its bucket
+// and samples from it on, since the percentile lies between. If nothing lies beyond, the latter decide.
 func (w *widening) around(level int) stats.Effective {
 	e := w.at(level)
 	if level == 0 || w.values[level-1] != measure.LowestEquivalent(w.values[level])-1 {
-		return e // the bucket of 0: everything lies beyond its lower end
+		return e // bucket 0: everything lies beyond its lower end
 	}
 	from := w.at(level - 1)
 	if e.Episodes == 0 {
@@ -271,7 +265,7 @@ func (w *widening) around(level int) stats.Effective {
 	return e
 }
 
-// row takes the interval of a percentile anew.
+// row recomputes the interval of a percentile.
 func (w *widening) row(p *result.Percentile) {
 	p.LoNS, p.HiNS, p.Deff = nil, nil, 0
 	here := sort.Search(len(w.values), func(i int) bool { return w.values[i] >= measure.HighestEquivalent(p.NS) })
@@ -290,19 +284,18 @@ func (w *widening) row(p *result.Percentile) {
 	case e.Episodes >= fewestEpisodes || e.Episodes == 0: // 0: nothing varies
 	case p.P >= 50 && hi != nil:
 		p.HiNS, p.UnboundedBy = nil, result.ByEpisodes
-	case p.P < 50 && lo != nil: // the lower end rests on the quick ones
+	case p.P < 50 && lo != nil: // the lower end rests on the fast samples
 		p.LoNS, p.UnboundedBy = nil, result.ByEpisodes
 	}
 }
 
-// fewestEpisodes is of how many separate groups of slow slices the upper end of an
-// interval is taken, at least.
+// fewestEpisodes is the least number of separate episodes of slow slices that an interval's upper end must
+// rest on.
 const fewestEpisodes = 6
 
-// end finds one end of the interval of percentile p, which is at level here: the lower
-// one for a direction of -1, the upper one for 1. It begins with what samples are worth
-// there; where they are worth less at a level between there and the end, the end lies
-// further off. It is not known where a level between says so.
+// end finds one end of the interval of percentile p at level here: direction is -1 for the lower end, 1 for
+// the upper. It starts with the effective size at here; if that is lower at a level on the way, the end
+// moves out. It is unknown if a level on the way says so.
 func (w *widening) end(p float64, here, direction int, deff float64) (end *int64, of float64, known bool) {
 	for next := here; ; {
 		lo, hi := bounds(w.all, p, w.certain, deff, w.conf)
@@ -315,7 +308,7 @@ func (w *widening) end(p float64, here, direction int, deff float64) (end *int64
 		from := deff
 		last := measure.HighestEquivalent(*end)
 		if direction < 0 {
-			last = measure.LowestEquivalent(*end) - 1 // beyond it lies what is not below the end
+			last = measure.LowestEquivalent(*end) - 1 // beyond it lies what is at or above the end
 		}
 		for ; next >= 0 && next < len(w.values) && (w.values[next]-last)*int64(direction) <= 0; next += direction {
 			e := w.at(next)

@@ -69,8 +69,7 @@ func TestClusteredSamplesCountForFewer(t *testing.T) {
 }
 
 func TestSingleStallTailHasNoUpperBound(t *testing.T) {
-	// One stall of a second makes 1 % of the samples slow: it decides p99.5, and
-	// nobody knows how often it comes.
+	// One stall of a second makes 1 % of the samples slow: it decides p99.5, and its frequency is unknown.
 	row := widened(runOf(100, oneIn(100))).Percentile(99.9)
 	if row.HiNS != nil || row.LoNS == nil || *row.LoNS > 1_000_000 {
 		t.Errorf("p99.9 lies in %v..%v with a design effect of %.0f; want no upper end, and the quick ones at the lower", row.LoNS, row.HiNS, row.Deff)
@@ -81,8 +80,8 @@ func TestSingleStallTailHasNoUpperBound(t *testing.T) {
 	}
 }
 
-// TestUpperBoundNeedsSixEpisodes: 200 seconds of which one in 100, in 50, or in 20 is
-// slow. What two or four spells were is not a law, however many messages were in them.
+// 200 seconds of which one in 100, in 50, or in 20 is slow. Two or four episodes allow no generalization,
+// however many messages they have.
 func TestUpperBoundNeedsSixEpisodes(t *testing.T) {
 	for apart, bounded := range map[int]bool{100: false, 50: false, 20: true} {
 		row := widened(runOf(200, oneIn(apart)), 96).Percentile(50)
@@ -95,8 +94,7 @@ func TestUpperBoundNeedsSixEpisodes(t *testing.T) {
 	}
 }
 
-// TestTooShortRunHasNoInterval: in too few slices, and in many slices of which
-// each half is a level of its own.
+// With too few slices, and with many slices of which each half has its own level.
 func TestTooShortRunHasNoInterval(t *testing.T) {
 	for name, all := range map[string][]*measure.Counts{
 		"few slices": runOf(stats.FewestBlocks-1, func(int) uint64 { return 10 }),
@@ -121,8 +119,7 @@ func TestTooShortRunHasNoInterval(t *testing.T) {
 	}
 }
 
-// TestMeanIntervalAccountsForClustering: the same samples, slow ones in
-// each second or in one of a hundred.
+// The same samples, slow ones spread over all seconds or in one of a hundred.
 func TestMeanIntervalAccountsForClustering(t *testing.T) {
 	width := func(slow func(i int) uint64) float64 {
 		x := findMean(widened(runOf(100, slow)))
@@ -206,8 +203,7 @@ func outage(t *testing.T, how string) *result.Dist {
 	return d
 }
 
-// TestOneOutageDecidesNoPercentile: whether it delays or fails messages. Where as many fail
-// apart from one another, p99 misses every limit.
+// Whether it delays messages or fails them. If as many fail separately, p99 misses every limit.
 func TestOneOutageDecidesNoPercentile(t *testing.T) {
 	o, err := ParseObjective("e2e.p99 <= 2s")
 	if err != nil {
@@ -224,8 +220,7 @@ func TestOneOutageDecidesNoPercentile(t *testing.T) {
 	}
 }
 
-// TestMissingMessagesCountInTheirDueSlice: also where that lies before the first sample, or
-// slices were joined.
+// Also if that slice precedes the first sample, or slices were merged.
 func TestMissingMessagesCountInTheirDueSlice(t *testing.T) {
 	for _, slices := range []int{10, 3 * mostSlices} {
 		var s Slices

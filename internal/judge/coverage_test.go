@@ -277,9 +277,9 @@ func (c *cell) take(d *result.Dist, met bool, p, truth float64, o Objective) {
 	}
 }
 
-// fewestOutages is how many outages of a length by chance a run must expect before its
-// interval covers them. With four of them one run in ten has so few and short ones that it
-// looks like a run without any; with ten, 90 of 100 intervals hold the truth.
+// fewestOutages is how many random outages a run must expect before its interval covers them. With four,
+// one run in ten has so few and short ones that it looks like a run without any; with ten, 90 of 100
+// intervals contain the truth.
 const fewestOutages = 20
 
 // most is how many of n runs may do what has a chance of part, with three standard
@@ -324,13 +324,13 @@ func coverage(s *process, seconds, runs int, ps []float64) []cell {
 	return cells
 }
 
-// TestIntervalsCover asks of simulated systems whose percentiles are known how often
-// the interval holds the truth, and how often an objective whose limit is the truth is
-// decided. Where slow spells come less often than the run's horizon nobody can know of
-// them from a run without any; there only the runs that met one are asked.
+// Runs simulated systems with known percentiles, and counts how often the interval contains the truth, and
+// how often an objective whose limit is the truth is decided. If slow episodes are rarer than the rarest
+// stall that a run would have seen, a run without any cannot know of them: then only runs that met one
+// count.
 //
-// WEIR_COVERAGE=2000 does all lengths with so many runs each, which takes minutes, and
-// prints the table of docs/method/intervals.md.
+// WEIR_COVERAGE=2000 does that many runs of every length, which takes minutes, and prints the table of
+// docs/method/intervals.md.
 func TestIntervalsCover(t *testing.T) {
 	lengths, runs := []int{2, 10, 30}, func(seconds int) int { return 10 + 400/(seconds+3) }
 	if needs.Less() {

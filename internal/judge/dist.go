@@ -1,6 +1,5 @@
-// Package judge says what recorded counts mean and how far they can be
-// trusted: distributions with intervals, the balance of the books, and the
-// verdict with its reasons. It measures nothing.
+// Package judge interprets recorded counts and rates their trustworthiness: distributions with intervals,
+// the balance of message accounting, and the verdict with its reasons. It measures nothing.
 package judge
 
 import (
@@ -12,33 +11,28 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Percentiles returns the percentiles that are reported by default, in percent;
-// 100 is the maximum.
+// Percentiles returns the percentiles reported by default, in percent; 100 is the maximum.
 func Percentiles() []float64 {
 	return []float64{50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 99.9999, 100}
 }
 
-// Distribution describes samples, or returns nil where there are none at all.
-// Of the censored only a lower bound is known, which is what is counted; nil
-// stands for none.
+// Distribution describes samples, or returns nil if there are none. Censored samples, nil for none, count
+// at their lower bounds, all that is known of them.
 //
-// A percentile of n samples, observed and censored together, has rank max(1,
-// ceil(p/100 n)). It is the highest value of its bucket or the exact maximum,
-// unless its rank reaches the smallest censored sample: then it is only known
-// to be at least the value given, which is the lowest of its bucket. The
-// interval is that of the order statistics at 95 %, of independent samples
-// (Correlation.Widen has it of correlated ones), widened to its buckets' ends; where it reaches censored samples or no sample
-// bounds it, it has no upper end. The row of 100 is the largest sample, which is
-// no estimate and has no upper end.
+// A percentile of n samples, observed and censored together, has rank max(1, ceil(p/100 n)). Its value is
+// the highest of its bucket or the exact maximum, unless its rank reaches the smallest censored sample:
+// then the value is a lower bound, the lowest of its bucket. The interval is that of the order statistics
+// at 95 %, for independent samples (Slices.Widen corrects for dependence), widened to the ends of its
+// buckets; it has no upper end if it reaches censored samples or no sample bounds it. The row of 100 is the
+// largest sample, which is not an estimate and has no upper end.
 //
-// The percentiles are those of Percentiles, and besides them those that an
-// objective asks for, in percent above 0 and below 100.
+// The percentiles are those of Percentiles and also, for objectives, in percent above 0 and below 100.
 func Distribution(observed, censored *measure.Counts, also ...float64) *result.Dist {
 	return distribution(observed, censored, confidence, also...)
 }
 
-// OfStage describes the samples of a stage as Distribution does, without intervals: how
-// much the samples of so short a time depend on one another is not known.
+// OfStage is Distribution for the samples of a stage, without intervals: the dependence of samples in so
+// short a time is unknown.
 func OfStage(observed, censored *measure.Counts, also ...float64) *result.Dist {
 	d := Distribution(observed, censored, also...)
 	if d == nil {
@@ -50,7 +44,7 @@ func OfStage(observed, censored *measure.Counts, also ...float64) *result.Dist {
 	return d
 }
 
-// distribution is Distribution with intervals of some confidence.
+// distribution is Distribution with intervals of a given confidence.
 func distribution(observed, censored *measure.Counts, conf float64, also ...float64) *result.Dist {
 	if censored == nil {
 		censored = new(measure.Counts)
@@ -102,8 +96,8 @@ func percentile(all *measure.Counts, p float64, certain uint64, conf float64) re
 	return row
 }
 
-// together returns all samples, and up to which rank they are observed values
-// below every censored one.
+// together merges all samples, and returns up to which rank they are observed values below every censored
+// one.
 func together(observed, censored *measure.Counts) (all *measure.Counts, certain uint64) {
 	if censored.Total() == 0 {
 		return observed, math.MaxUint64
@@ -114,8 +108,8 @@ func together(observed, censored *measure.Counts) (all *measure.Counts, certain 
 	return all, all.Below(censored.Min())
 }
 
-// bounds returns the interval of a percentile. deff samples tell as much as one
-// independent one. hi is nil where nothing bounds it.
+// bounds returns the interval of a percentile. deff samples are worth one independent sample. hi is nil if
+// nothing bounds it.
 func bounds(all *measure.Counts, p float64, certain uint64, deff, conf float64) (lo int64, hi *int64) {
 	n := all.Total()
 	worth := n
@@ -123,7 +117,7 @@ func bounds(all *measure.Counts, p float64, certain uint64, deff, conf float64) 
 		worth = max(1, uint64(float64(n)/deff))
 	}
 	first, last, ok := stats.QuantileRanks(worth, p, conf)
-	if worth < n { // to the ranks of all samples, outwards
+	if worth < n { // scaled to the ranks of all samples, outwards
 		each := float64(n) / float64(worth)
 		first = min(n, uint64(float64(first-1)*each)+1)
 		last = min(n, uint64(math.Ceil(float64(last)*each)))
@@ -135,8 +129,8 @@ func bounds(all *measure.Counts, p float64, certain uint64, deff, conf float64) 
 	return all.LowestAt(first), hi
 }
 
-// Points gives an interval's percentiles: those that its samples support, and
-// the largest; nil where they do not.
+// Points returns an interval's percentiles as far as its samples support them, and the largest sample; nil
+// for the others.
 func Points(c *measure.Counts) result.Points {
 	n := c.Total()
 	if n == 0 {
@@ -153,10 +147,9 @@ func Points(c *measure.Counts) result.Points {
 	return result.Points{P50NS: at(50), P99NS: at(99), P999NS: at(99.9), MaxNS: &most}
 }
 
-// Interval gives the row of one interval of a run, for result.json. Its
-// latencies are those of what was confirmed, delivered or answered in it, of both phases;
-// a closed loop has service times only. phase names the part of the run that
-// the interval lies in.
+// Interval returns the row of one interval of a run, for result.json. Its latencies are of what was
+// confirmed, delivered or answered in it, in both phases; a closed loop has service times only. phase names
+// the part of the run.
 func Interval(in *measure.Interval, phase string, closed bool) result.Interval {
 	send, e2e, rtt := measure.SendResponse, measure.E2EResponse, measure.RTTResponse
 	if closed {
@@ -187,7 +180,7 @@ func Interval(in *measure.Interval, phase string, closed bool) result.Interval {
 	return row
 }
 
-// both merges the phases of one kind, without copying where one is empty.
+// both merges the phases of one kind, without copying if one is empty.
 func both(in *measure.Interval, k measure.Kind) *measure.Counts {
 	a, b := &in.Kinds[k][measure.WarmUp], &in.Kinds[k][measure.Measure]
 	switch {

@@ -7,9 +7,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Disturbed returns the names of the checks that found the host, or the generator on it,
-// in the figures of a run. Where there are any, an objective about times or rates may have
-// failed for them and not for the system.
+// Disturbed returns the names of the checks that found the host or the generator disturbing the figures. If
+// there are any, an objective about times or rates may have failed because of them and not of the system.
 func Disturbed(v *result.Verdict) (checks []string) {
 	for _, c := range v.Checks {
 		if rankOf(c.Status) > rankOf(result.Valid) && c.With == "" && slices.Contains([]string{
@@ -21,8 +20,8 @@ func Disturbed(v *result.Verdict) (checks []string) {
 	return checks
 }
 
-// Waive says which objectives failed while the host was disturbed; nothing without any. Those
-// about counts are left out: no host loses a message.
+// Waive names the objectives that failed while the host was disturbed; empty if none. Objectives about
+// counts are left out: no host loses messages.
 func Waive(v *result.Verdict) finding.Finding {
 	var failed []string
 	for _, s := range v.SLO {
@@ -31,7 +30,7 @@ func Waive(v *result.Verdict) finding.Finding {
 		}
 	}
 	checks := Disturbed(v)
-	for _, c := range v.Checks { // where figures are unusable for another reason, that is the reason
+	for _, c := range v.Checks { // figures unusable for another reason keep that reason
 		if c.Status == result.Invalid && !slices.Contains(checks, c.Name) {
 			return finding.Finding{}
 		}
@@ -42,9 +41,8 @@ func Waive(v *result.Verdict) finding.Finding {
 	return say("objective.disturbed", "failed", failed, "checks", checks)
 }
 
-// Others returns which part of the host's cores programs used that are neither weir nor the
-// servers that it started, at least; 0 where that is not known, as with agents, and with
-// servers that weir did not start.
+// Others returns the least fraction of the host's cores used by programs other than weir and the servers
+// that it started; 0 if unknown, as with agents or servers that weir did not start.
 func Others(r *result.Result) float64 {
 	u := r.Host.Usage
 	if r.Servers == nil || len(r.Agents) > 0 || u == nil || u.HostBusyShare == nil || u.CPUShare == nil || u.Cores <= 0 {
@@ -60,6 +58,6 @@ func Others(r *result.Result) float64 {
 	return max(0, *u.HostBusyShare-*u.CPUShare-servers/float64(u.Cores))
 }
 
-// OthersMost is how much of the host's cores others may use before what a system missed
-// says nothing of it: half of a core of two.
+// OthersMost is the largest fraction of the host's cores that others may use before a shortfall says
+// nothing about the system: half of one core of two.
 const OthersMost = 0.25

@@ -7,40 +7,36 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Early tells, while a run goes on, when all its objectives about percentiles are
-// decided, so that the rest of the run would change nothing. Objectives about
-// anything else are judged when it has ended, and never end it. One goroutine
-// uses it.
+// Early detects, during a run, when all its objectives about percentiles are decided, so that the rest of
+// the run would change nothing. Other objectives are judged at the end of the run, and never end it. It is
+// not safe for concurrent use.
 //
-// Who looks several times at growing data and stops when he likes what he sees
-// finds more than there is. So the looks are few, after 10, 20, 40... seconds of
-// the measured window, and the k-th takes 1/(k(k+1)) of the 5 % that may be
-// missed: all together they never miss more.
+// Repeatedly testing growing data inflates the error rate. So there are few looks, after 10, 20, 40...
+// seconds of the measured window, and the k-th uses 1/(k(k+1)) of the 5 % error: together they never exceed
+// it.
 //
-// Source: the union bound, with the weights of A. Wald's series as J. Robbins,
-// "Statistical methods related to the law of the iterated logarithm", Ann. Math.
-// Statist. 41 (1970), uses it; looking at doubling times loses a factor of two in
-// time at most.
+// Source: the union bound, with the weights of A. Wald's series as in H. Robbins, "Statistical methods
+// related to the law of the iterated logarithm", Ann. Math. Statist. 41 (1970); doubling times cost at most
+// a factor of two in time.
 type Early struct {
 	objectives []Objective
-	kinds      []measure.Kind   // of each
-	sums       []measure.Counts // of each
+	kinds      []measure.Kind   // per objective
+	sums       []measure.Counts // likewise
 	slices     *Slices
-	times      []uint64         // that each gets a message
-	owed       uint64           // messages so far
-	failed     measure.Censored // of them, what will never complete; the ages are not these
+	times      []uint64         // deliveries per message
+	owed       uint64           // expected so far
+	failed     measure.Censored // of those, will never complete; ages are set elsewhere
 	measured   int64            // ns of the measured window so far
-	next       int64            // ns of it, when Early looks again
+	next       int64            // next look, ns into the measured window
 	looks      int
 }
 
-// firstLook is when Early looks first, in ns of the measured window: so
-// much as tells what samples are worth.
+// firstLook is the first look, in ns into the measured window: enough to estimate the samples' dependence.
 const firstLook = 10_000_000_000
 
-// WatchFor returns an Early for those of the objectives that are about
-// percentiles, or nil without any. kept are the slices of the run, which whoever
-// calls Add gives each interval first. Each message is delivered to so many subscriptions.
+// WatchFor returns an Early for the objectives about percentiles, or nil if there are none. kept holds the
+// run's slices: the caller of Add adds each interval there first. Each message is delivered to that many
+// subscriptions.
 func WatchFor(objectives []Objective, kept *Slices, subscriptions int) *Early {
 	e := &Early{slices: kept, next: firstLook}
 	for _, o := range objectives {
@@ -57,7 +53,7 @@ func WatchFor(objectives []Objective, kept *Slices, subscriptions int) *Early {
 		}
 		for k := range measure.NumKinds {
 			if k.String() == name || of == "settle" && strings.HasPrefix(k.String(), of) {
-				times := map[string]uint64{"send": 1, "rtt": 1, "e2e": uint64(max(1, subscriptions))}[of] // settling is owed to none
+				times := map[string]uint64{"send": 1, "rtt": 1, "e2e": uint64(max(1, subscriptions))}[of] // no settle times are owed
 				e.objectives, e.kinds, e.times = append(e.objectives, o), append(e.kinds, k), append(e.times, times)
 				break
 			}
@@ -70,9 +66,8 @@ func WatchFor(objectives []Objective, kept *Slices, subscriptions int) *Early {
 	return e
 }
 
-// Add takes an interval of the run, in the order of time, and reports whether
-// every objective is decided. It looks after 10, 20, 40... seconds of the measured
-// window only.
+// Add adds an interval of the run, in time order, and reports whether every objective is decided. It looks
+// only after 10, 20, 40... seconds of the measured window.
 func (e *Early) Add(in *measure.Interval) bool {
 	measured := false
 	for i, k := range e.kinds {
@@ -94,7 +89,7 @@ func (e *Early) Add(in *measure.Interval) bool {
 	return e.decided(in.To, 1-(1-confidence)/float64(e.looks*(e.looks+1)))
 }
 
-// decided judges every objective at some confidence.
+// decided judges every objective at a given confidence.
 func (e *Early) decided(now int64, conf float64) bool {
 	for i, o := range e.objectives {
 		d := e.distribution(i, now, conf)
@@ -105,9 +100,9 @@ func (e *Early) decided(now int64, conf float64) bool {
 	return true
 }
 
-// distribution is that of an objective's samples so far. What failed may not have an end, and
-// what is open may come at once or never: the lower ends of intervals take it as old as it is,
-// the upper ends as older than all.
+// distribution returns the samples so far for an objective. Failed messages may never complete, and open
+// ones may complete at once or never: lower ends of intervals take open ones at their current age, upper
+// ends as above all others.
 func (e *Early) distribution(i int, now int64, conf float64) *result.Dist {
 	p, _ := e.objectives[i].Percentile()
 	sum := &e.sums[i]
@@ -138,12 +133,11 @@ func (e *Early) distribution(i int, now int64, conf float64) *result.Dist {
 	for k, row := range of(&young).Percentiles {
 		d.Percentiles[k].LoNS = row.LoNS
 	}
-	d.Censored = failed // what is open is no reason against what all others kept: at the end it is judged
+	d.Censored = failed // open messages do not count against what all others kept: they are judged at the end
 	return d
 }
 
-// resultOf returns a result that holds nothing but the distribution that the
-// objective is about.
+// resultOf returns a result with nothing but the objective's distribution.
 func (o Objective) resultOf(d *result.Dist) *result.Result {
 	r := &result.Result{}
 	pair := result.Pair{Response: d, Service: d}

@@ -49,8 +49,7 @@ func TestClearObjectiveIsDecidedAtFirstLook(t *testing.T) {
 	}
 }
 
-// TestObjectiveAtLimitRarelyDecided: whoever looks at 10, 20, 40 and 80 s
-// with 5 % each would decide in some seventh of the runs.
+// Looking at 10, 20, 40 and 80 s with 5 % each would decide about a seventh of the runs.
 func TestObjectiveAtLimitRarelyDecided(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 4))
 	decided := 0
@@ -91,9 +90,8 @@ func TestOnlyPercentilesEndARun(t *testing.T) {
 	}
 }
 
-// TestFailuresInOneEpisodeDecideNothing: 2 % of a run's messages fail, all in one second, or
-// apart from each other. With the latter p99 is over any limit, as a failed message is; with
-// the former nobody knows.
+// 2 % of a run's messages fail, all in one second, or separately. If separately, p99 exceeds any limit, as
+// a failed message does; if in one second, it is unknown.
 func TestFailuresInOneEpisodeDecideNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fails   func(tenth int) uint64
@@ -129,8 +127,7 @@ func TestFailuresInOneEpisodeDecideNothing(t *testing.T) {
 	}
 }
 
-// TestOpenMessagesMayBeLost: a second of the run never completes, and nothing says that it
-// failed.
+// A second's messages never complete, and nothing says that they failed.
 func TestOpenMessagesMayBeLost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		open    uint64

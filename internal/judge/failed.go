@@ -9,19 +9,18 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// CheckFailed is the name of the check of messages that the system refused, failed
-// or never confirmed. Where it is not valid the run has an exit code of its own.
+// CheckFailed is the name of the check of messages that the system nacked, failed or never confirmed. A run
+// that fails it has an exit code of its own.
 const CheckFailed = "failed messages"
 
-// classOverloaded begins the text of an error that is a refusal for want of room.
+// classOverloaded begins the errors of a system that is out of room.
 const classOverloaded = "overloaded: "
 
-// failures are the counts that the check is about.
+// failures are the counts of the check.
 var failures = [...]string{"failed", "unconfirmed"}
 
-// Tolerates returns which share of what was sent the objective lets fail or stay
-// unconfirmed, given the outcomes of the measured window; 0 where it is about
-// something else.
+// Tolerates returns the fraction of sent messages that the objective allows to fail or stay unconfirmed,
+// given the outcomes of the measured window; 0 if it is about something else.
 func (o Objective) Tolerates(m *result.Messages) float64 {
 	f := o.figure
 	if !slices.Contains(failures[:], f.of) || o.op != "<=" && o.op != "<" || m.Sent == 0 {
@@ -36,8 +35,8 @@ func (o Objective) Tolerates(m *result.Messages) float64 {
 	return 0
 }
 
-// mayFail is the share of the sent messages that may fail or stay unconfirmed: as the
-// scenario's limit has it, or its objectives.
+// mayFail is the fraction of sent messages that may fail or stay unconfirmed: the scenario's limit, or its
+// objectives'.
 func (s *subject) mayFail() float64 {
 	most := s.evidence.MayFail
 	for _, o := range s.objectives {
@@ -46,9 +45,8 @@ func (s *subject) mayFail() float64 {
 	return min(1, most)
 }
 
-// beyond returns how many messages failed or were never confirmed, and whether
-// that is more than may. What was open when weir itself ended the run, or when an
-// agent vanished, is not the system's failure.
+// beyond returns how many messages failed or were never confirmed, and whether that exceeds the limit.
+// Messages open when weir ended the run or an agent vanished do not count as failures.
 func (s *subject) beyond() (n uint64, beyond bool) {
 	m := &s.MessagesAll
 	n = m.Failed
@@ -58,8 +56,8 @@ func (s *subject) beyond() (n uint64, beyond bool) {
 	return n, float64(n) > s.mayFail()*float64(m.Sent)
 }
 
-// failed checks that the system took what it was offered. The figures of a run in
-// which it did not are right, and are those of a load that was not done.
+// failed checks that the system accepted the offered load. Otherwise the figures are right, but for a load
+// that was not done.
 func failed(s *subject) check {
 	m := &s.MessagesAll
 	limit := say("failed.limit", "limit", s.mayFail())
@@ -110,7 +108,7 @@ func failed(s *subject) check {
 	switch after, fault := s.afterFaults(); {
 	case after >= n:
 		cause = say("failed.after_fault", "fault", fault)
-	case after > 0 && after >= m.Failed: // when the others would have failed is not known
+	case after > 0 && after >= m.Failed: // the others' failures have no times
 		cause = say("failed.failed_after_fault", "fault", fault)
 	case after > 0:
 		cause = say("failed.partly_after_fault", "after", after, "fault", fault, "others", n-after)
@@ -129,8 +127,8 @@ func failed(s *subject) check {
 	return c
 }
 
-// afterFaults returns how many messages failed between a fault that weir did and the next
-// one or the end of the window, and the first such fault.
+// afterFaults returns how many messages failed between one of weir's faults and the next or the end of the
+// window, and the first such fault.
 func (s *subject) afterFaults() (n uint64, what finding.Finding) {
 	faults := 0
 	for i := range s.Faults {

@@ -59,7 +59,7 @@ func TestFailedAndUnconfirmedSharesAreJudged(t *testing.T) {
 	}
 }
 
-// TestAFaultIsDatedFromTheMeasuredWindow: also where the warm-up ends within a second.
+// Also if the warm-up ends within a second.
 func TestAFaultIsDatedFromTheMeasuredWindow(t *testing.T) {
 	in := good()
 	in.Run.WarmUpS = new(0.5)
@@ -69,8 +69,7 @@ func TestAFaultIsDatedFromTheMeasuredWindow(t *testing.T) {
 	}
 }
 
-// TestLargestAllowedFailureShareApplies: shares of an objective, of another and of the scenario
-// do not add up.
+// Fractions of different objectives and of the scenario do not add up.
 func TestLargestAllowedFailureShareApplies(t *testing.T) {
 	for failures, want := range map[uint64]result.Status{20: result.Valid, 21: result.Suspect} {
 		in := good()
@@ -91,8 +90,7 @@ func TestLargestAllowedFailureShareApplies(t *testing.T) {
 	}
 }
 
-// TestObjectiveSetsAllowedFailures reads the share that an objective lets fail of
-// a window of 1,000 messages.
+// Reads the fraction that an objective allows to fail in a window of 1,000 messages.
 func TestObjectiveSetsAllowedFailures(t *testing.T) {
 	m := &result.Messages{Scheduled: 2000, Sent: 1000, Confirmed: 900}
 	for text, want := range map[string]float64{
@@ -122,8 +120,7 @@ func TestObjectiveSetsAllowedFailures(t *testing.T) {
 	}
 }
 
-// TestRateFromFewClientCallsIsSuspect: what a client had fetched before its first
-// call returned says little of the system.
+// What a client prefetched before its first call returned says little about the system.
 func TestRateFromFewClientCallsIsSuspect(t *testing.T) {
 	for atFirst, want := range map[uint64]result.Status{1: result.Valid, 200: result.Valid, 201: result.Suspect, 1000: result.Suspect, 2000: result.Suspect} {
 		in := good()
@@ -140,7 +137,7 @@ func TestRateFromFewClientCallsIsSuspect(t *testing.T) {
 	}
 }
 
-// TestAllowedFailureCountCoversWholeRun: the warm-up sends, and fails, too.
+// The warm-up's messages can fail, too.
 func TestAllowedFailureCountCoversWholeRun(t *testing.T) {
 	o, err := ParseObjective("failed <= 150")
 	if err != nil {

@@ -9,15 +9,14 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// The names of the checks of a run by several agents.
+// The names of the checks of runs by several agents.
 const (
 	CheckAgents = "agents"
 	CheckStart  = "start"
 	CheckClock  = "clock"
 )
 
-// overAll does a check of a host for every agent, and returns the worst, which its
-// value begins with the name of.
+// overAll runs a host check for every agent, and returns the worst, with the agent's name before the value.
 func overAll(s *subject, of func(*subject) check) check {
 	var worst check
 	name := ""
@@ -67,7 +66,7 @@ func (s *subject) vanished() []string {
 	return names
 }
 
-// shortfall is the part of the messages scheduled that was not sent.
+// shortfall is the fraction of scheduled messages that was not sent.
 func (s *subject) shortfall() float64 {
 	if s.Messages.Scheduled == 0 {
 		return 0
@@ -75,7 +74,7 @@ func (s *subject) shortfall() float64 {
 	return float64(s.Messages.Scheduled-min(s.Messages.Sent, s.Messages.Scheduled)) / float64(s.Messages.Scheduled)
 }
 
-// agents checks that all took part from beginning to end.
+// agents checks that every agent took part from start to end.
 func agents(s *subject) check {
 	c := valid(CheckAgents, say("agents.limit"), say("agents.all", "agents", len(s.Agents)))
 	var says []finding.Finding
@@ -120,7 +119,7 @@ func agents(s *subject) check {
 	return c
 }
 
-// start checks that the agents began at one instant.
+// start checks that the agents began at the same time.
 func start(s *subject) check {
 	most := startMost
 	if w := time.Duration(startPart * float64(s.window())); s.window() > 0 && w < most {
@@ -155,7 +154,7 @@ func start(s *subject) check {
 	return c.suspect(time.Duration(apart) > most, "start.late")
 }
 
-// clocks holds the bound of the clocks against the times that need two of them.
+// clocks compares the clock uncertainty with the times that involve two clocks.
 func clocks(s *subject) check {
 	limit := say("clock.limit", "limit", latenessValid, "limit_invalid", latenessSuspect)
 	k := s.Clock
@@ -194,7 +193,7 @@ func clocks(s *subject) check {
 	return c
 }
 
-// disturbed adds to the check of the clocks what was found of them in the run.
+// disturbed adds what the run's record says about the clocks.
 func (c *check) disturbed(s *subject) {
 	k := s.Clock
 	if k.Negative > 0 {
@@ -232,9 +231,8 @@ func (c *check) disturbed(s *subject) {
 	}
 }
 
-// Blur notes in a distribution of times between agents how far its values may be
-// off, and takes back the percentiles that are finer than that: all of them where
-// bound is nil, and nothing is known. d may be nil.
+// Blur records the clock uncertainty of latencies between agents in their distribution, and withdraws
+// percentiles below it: all of them if bound is nil, meaning unknown. d may be nil.
 func Blur(d *result.Dist, bound *int64) {
 	if d == nil {
 		return

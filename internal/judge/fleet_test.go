@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// twoAgents is quietHost done by a, which sends and receives, and b, which only
-// receives, on clocks that agree to 5 µs; p50 of e2e is 200 µs.
+// twoAgents is quietHost executed by a, which sends and receives, and b, which only receives, with clocks
+// that agree to 5 µs; p50 of e2e is 200 µs.
 func twoAgents() result.Result {
 	in := quietHost()
 	agent := func(name string, producers int, starts *int64) result.Agent {
@@ -170,8 +170,7 @@ func TestBlur(t *testing.T) {
 	Blur(nil, nil)
 }
 
-// TestObjectiveAcrossClocksIncludesClockBound: 50 µs, known to 10 µs, keep a
-// limit of 70 µs and leave one of 55 µs open.
+// 50 µs, known to 10 µs, keeps a limit of 70 µs and leaves one of 55 µs open.
 func TestObjectiveAcrossClocksIncludesClockBound(t *testing.T) {
 	for _, tt := range []struct {
 		expr  string
@@ -202,8 +201,7 @@ func TestObjectiveAcrossClocksIncludesClockBound(t *testing.T) {
 	}
 }
 
-// TestLostAgentsDecideNothing: what needs an agent that vanished is neither kept nor missed,
-// and the system is not blamed for it.
+// What needs a lost agent is neither kept nor missed, and the system is not blamed.
 func TestLostAgentsDecideNothing(t *testing.T) {
 	var objectives []Objective
 	for _, expr := range []string{"e2e.service.p50 <= 1ms", "send.p50 <= 1s", "received.rate >= 1/s", "ratio(duplicated, confirmed) <= 0", "failed == 0"} {
@@ -272,8 +270,7 @@ func TestLostAgentsDecideNothing(t *testing.T) {
 	}
 }
 
-// TestLostAgentsFailNoMessages: messages that fail when the consumers are gone are no failure
-// of the system.
+// Messages that fail after the consumers are gone are not the system's failures.
 func TestLostAgentsFailNoMessages(t *testing.T) {
 	in := twoAgents()
 	in.MessagesAll.Sent, in.MessagesAll.Failed = 100_000, 50_000

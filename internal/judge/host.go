@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// The names of the checks of the host and of the instrument's own cost.
+// The names of the checks of the host and of the instrument's overhead.
 const (
 	CheckHeadroom   = "headroom"
 	CheckRecording  = "recording cost"
@@ -21,8 +21,7 @@ const (
 	CheckHiccups    = "hiccups"
 )
 
-// hostChecks judges what the host gave and withheld; of several agents, of the one
-// that is worst off.
+// hostChecks judges the resources of the host; of several agents, of the worst one.
 func hostChecks(s *subject) []check {
 	var all []check
 	for _, of := range []func(*subject) check{headroom, recording, cpu, steal, throttling, swap, gc, hiccups} {
@@ -35,22 +34,20 @@ func hostChecks(s *subject) []check {
 	return all
 }
 
-// measured is a check of the host with how much there was of what it judges.
+// measured returns a host check with its measured amount.
 func measured(name string, limit finding.Finding, part float64, code string, values ...any) check {
 	c := valid(name, limit, say(code, values...))
 	c.part = part
 	return c
 }
 
-// atMost bounds the part of a lane that messages at a rate take, where what one
-// costs a lane was not measured: from what it costs to record one. ok is false
-// where that is not known either.
+// atMost bounds the fraction of a pacer's time that messages at a rate take, if the cost per message was
+// not measured: it derives the bound from the cost of recording one. ok is false if that is unknown too.
 func atMost(c result.Cost, perLane float64) (part float64, ok bool) {
 	return perLane * laneWork * c.RecordNS / 1e9, c.RecordNS > 0
 }
 
-// Light reports whether a rate of a lane, in messages/s, takes so little of it that
-// its ceiling need not be measured.
+// Light reports whether a pacer's rate, in messages/s, is so low that its ceiling need not be measured.
 func Light(c result.Cost, perLane float64) bool {
 	part, ok := atMost(c, perLane)
 	return ok && perLane <= ceilingFrom && part <= headroomMost
@@ -97,15 +94,15 @@ func cpu(s *subject) check {
 	return c.suspect(u.HostBusyShare != nil && *u.HostBusyShare > busyMost, "cpu.busy").suspect(*u.CPUShare > cpuMost, "cpu.full")
 }
 
-// tooLow says, for a run without a schedule, by up to which part waits lowered a rate, and
-// what else holds them.
+// tooLow says, for a run without a schedule, by what fraction waits may have lowered the rate, and to what
+// else they apply.
 func (s *subject) tooLow(code string, part float64) finding.Finding {
 	service := s.response() != nil
 	return say(code, "part", part, "consuming", s.Consuming(), "filling", s.filling(), "service", service, "latencies", !service && s.e2e() != nil)
 }
 
-// taken judges a closed loop by the core time that others took from it: it uses all that
-// there is, so that what weir used, or others besides, says nothing.
+// taken judges a closed loop by the core time that others took from it. A closed loop uses everything
+// available, so weir's own use means nothing.
 func taken(s *subject) check {
 	limit := say("cpu.limit_closed", "limit", takenMost)
 	u := s.host.Usage
@@ -113,13 +110,13 @@ func taken(s *subject) check {
 		return notRun(CheckCPU, limit, say("host.hidden"))
 	}
 	seconds := u.SpanS
-	if s.Consuming() { // from the first message to the last
+	if s.Consuming() { // first message to last
 		if seconds = min(seconds, s.Run.MeasureS); seconds <= loadedLeast*u.SpanS {
 			return notRun(CheckCPU, limit, say("cpu.elsewhen", "span", u.SpanS*1e9, "window", s.window()))
 		}
 	}
 	lost := *u.TakenS
-	if s.Servers != nil && len(s.Agents) == 0 { // the system's own use of the host is what is measured
+	if s.Servers != nil && len(s.Agents) == 0 { // the system's own resource use is not a disturbance
 		all := 0.0
 		for _, p := range s.Servers.Processes {
 			if p.Cores != nil {
@@ -143,7 +140,7 @@ func steal(s *subject) check {
 		return notRun(CheckSteal, limit, say("host.hidden"))
 	}
 	c := measured(CheckSteal, limit, *u.StealShare, "steal.value", "part", *u.StealShare,
-		"span", when(u.SpanS > 0, u.SpanS*1e9)) // the table of the host is of the measured window
+		"span", when(u.SpanS > 0, u.SpanS*1e9)) // the host table covers the measured window
 	return c.suspect(*u.StealShare > stealMost, "steal.others")
 }
 
@@ -172,8 +169,7 @@ func swap(s *subject) check {
 	return measured(CheckSwap, limit, float64(moved), "swap.value", "in", *u.SwapInBytes, "out", *u.SwapOutBytes).suspect(true, "swap.moved")
 }
 
-// tail is the highest percentile of a response that is a figure, and not the
-// maximum; nil where none is.
+// tail is the highest supported percentile of a response, except the maximum; nil if none.
 func (r *Response) tail() *result.Percentile {
 	var best *result.Percentile
 	for i := range r.All.Percentiles {
@@ -207,8 +203,7 @@ func gc(s *subject) check {
 	return c
 }
 
-// figures are the responses that are printed, or the service times of a run that
-// has none, which have no name.
+// figures returns the responses that are reported, or unnamed service times in a run without.
 func (s *subject) figures() []Response {
 	all := Responses(&s.Latency)
 	if d := s.response(); len(all) == 0 && d != nil {
@@ -217,20 +212,20 @@ func (s *subject) figures() []Response {
 	return all
 }
 
-// reaches reports whether stops, each as long as a percentile, meet enough
-// messages to be what decides it: at least as many as lie beyond it.
+// reaches reports whether stops, each as long as a percentile, affect enough messages to decide it: at
+// least as many as lie beyond it.
 func reaches(stops float64, s *subject, d *result.Dist, p float64) bool {
 	n := float64(d.Count + d.Censored)
 	each := 1.0
-	if s.host.Usage.SpanS > 0 { // those due while it stood
+	if s.host.Usage.SpanS > 0 { // messages due during the stops
 		each = max(1, s.perS*float64(s.host.Usage.GC.LongestNS)/1e9)
 	}
 	return stops*each >= n*(100-p)/100
 }
 
-// hiccups holds the host's own stalls, as a thread met them that does nothing
-// but sleep, against each response at the same percentile. Where lateness moved
-// that percentile the lanes met the same stalls, and it is not told again.
+// hiccups compares the host's scheduling stalls, as seen by a thread that only sleeps, with each response
+// at the same percentile. Percentiles that lateness moved are skipped: the pacers met the same stalls, and
+// the lateness check reports them.
 func hiccups(s *subject) check {
 	limit := say("hiccups.limit", "limit", hiccupMost)
 	switch {
@@ -243,7 +238,7 @@ func hiccups(s *subject) check {
 	case s.response() == nil:
 		return notRun(CheckHiccups, limit, say("hiccups.no_responses"))
 	}
-	worst, finds := -1.0, 0 // finds: 1 beyond the limit, 2 beyond it and not told by lateness
+	worst, finds := -1.0, 0 // finds: 1 over the limit, 2 over it and not reported by lateness
 	c := notRun(CheckHiccups, limit, say("few.percentile"))
 	c.part = worst
 	for _, r := range s.figures() {
@@ -275,8 +270,8 @@ func hiccups(s *subject) check {
 	return c
 }
 
-// held judges a closed loop by the time in which the host, or a signal, held up a thread
-// that only sleeps, and so weir as a whole. It is watched until consumers of a backlog start.
+// held judges a closed loop by the time in which the host, or a signal, stalled a thread that only sleeps,
+// and so all of weir. A backlog is watched until its consumers start.
 func held(s *subject) check {
 	limit := say("hiccups.limit_closed", "limit", takenMost)
 	h := s.host.Hiccups
@@ -291,28 +286,27 @@ func held(s *subject) check {
 	return c
 }
 
-// A witness is by how much a thread that only sleeps was late at a percentile.
+// A witness is the delay of a thread that only sleeps, at a percentile.
 type witness struct {
 	p  float64
 	ns int64
 }
 
-// witnessed returns the percentiles of hiccups that there are samples enough for.
+// witnessed returns the percentiles of stalls with enough samples.
 func witnessed(h *result.Hiccups) []witness {
 	return slices.DeleteFunc([]witness{{50, h.P50NS}, {99, h.P99NS}, {99.9, h.P999NS}},
 		func(w witness) bool { return !stats.Supported(h.Count, w.p) })
 }
 
-// stall is for how long the host stood still where that thread was late by ns.
+// stall is how long the host stalled when that thread was ns late.
 func (s *subject) stall(ns int64) int64 {
 	if ns <= oversleepMost*s.oversleep() {
-		return 0 // the way out of a sleep, which is not the same from one to the next
+		return 0 // within the normal wake-up delay, which varies from sleep to sleep
 	}
 	return ns - s.oversleep()
 }
 
-// oversleep is by how much a sleep on this host is too long when nothing is
-// wrong.
+// oversleep is the normal wake-up delay on this host.
 func (s *subject) oversleep() int64 {
 	if s.host.Calibration == nil {
 		return 0

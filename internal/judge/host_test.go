@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// quietHost is a run of 100,000 messages at 10,000/s on a host that withholds
-// nothing: p50 100 µs, p99 1 ms, p99.9 5 ms.
+// quietHost is a run of 100,000 messages at 10,000/s on an undisturbed host: p50 100 µs, p99 1 ms, p99.9 5
+// ms.
 func quietHost() result.Result {
 	d := &result.Dist{Count: 100_000, Percentiles: []result.Percentile{
 		{P: 50, NS: 100_000, Supported: true},
@@ -109,7 +109,7 @@ func asleep(in *result.Result, p99 int64) {
 	in.Host.Hiccups = &result.Hiccups{Count: 1500, P50NS: 7_300, P99NS: p99, P999NS: 150_000, MaxNS: 180_000}
 }
 
-// TestALowRateNeedsNoCeiling: what recording costs bounds what a lane does.
+// The cost of recording bounds a pacer's work.
 func TestALowRateNeedsNoCeiling(t *testing.T) {
 	for name, tt := range map[string]struct {
 		perS, recordNS float64
@@ -151,7 +151,6 @@ func TestMissingHostFactsAreNotJudged(t *testing.T) {
 	}
 }
 
-// TestClosedLoopJudgedByOtherProcesses: a run of ten seconds that used 1.9 cores of two.
 func TestClosedLoopJudgedByOtherProcesses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -184,8 +183,7 @@ func TestClosedLoopJudgedByOtherProcesses(t *testing.T) {
 	}
 }
 
-// TestWaitsAreRelativeToActiveTime: what counts for a whole run of five
-// seconds says nothing of the few milliseconds in which messages came.
+// Waits of a whole run of five seconds say nothing about the few milliseconds in which messages arrived.
 func TestWaitsAreRelativeToActiveTime(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -61,8 +61,7 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// TestCensoredSamples has 900 answers of 1 to 900 ns and 100 messages of which
-// only is known that they took 950 ns or more.
+// 900 answers of 1 to 900 ns, and 100 messages known only to have taken at least 950 ns.
 func TestCensoredSamples(t *testing.T) {
 	censored := new(measure.Counts)
 	censored.Add(950, 100)
@@ -90,8 +89,7 @@ func TestCensoredSamples(t *testing.T) {
 	}
 }
 
-// TestCensoredSamplesInTheMiddle: what is censored low makes all above it a
-// lower bound, whatever was observed there.
+// A low censored sample makes everything above it a lower bound, whatever was observed there.
 func TestCensoredSamplesInTheMiddle(t *testing.T) {
 	d := Distribution(upTo(1000, 1), counts(600))
 	if p := d.Percentile(50); p.AtLeast || p.NS != 501 {
@@ -104,8 +102,8 @@ func TestCensoredSamplesInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestACensoredSampleSharesItsBucket: a percentile in the bucket of the smallest
-// censored sample is a lower bound, and tells the bucket's lower end.
+// A percentile in the bucket of the smallest censored sample is a lower bound, with the value of the
+// bucket's lower end.
 func TestACensoredSampleSharesItsBucket(t *testing.T) {
 	const v = 5_000_000
 	observed := new(measure.Counts)
@@ -380,8 +378,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestInapplicableChecksDifferFromNotRun: what people read names the second
-// only.
+// Only checks that did not run are named to people.
 func TestInapplicableChecksDifferFromNotRun(t *testing.T) {
 	for what, x := range map[string]struct {
 		change func(*result.Result)

@@ -9,23 +9,22 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Response is a distribution of responses that a report prints, and that of the
-// same messages without their lateness.
+// A Response is a reported response distribution, and the same without lateness.
 type Response struct {
 	Name   string // "send", "rtt" or "e2e"
 	All    *result.Dist
 	OnTime *result.Dist
 }
 
-// Responses returns the responses of a run, those that its senders know first.
+// Responses returns the responses of a run, those known to senders first.
 func Responses(l *result.Latency) []Response {
 	return slices.DeleteFunc([]Response{
 		{"send", l.Send.Response, l.Send.OnTime}, {"rtt", l.RTT.Response, l.RTT.OnTime}, {"e2e", l.E2E.Response, l.E2E.OnTime},
 	}, func(r Response) bool { return r.All == nil })
 }
 
-// moved returns by how much lateness moved percentile p, in ns and as a part of
-// the percentile. ok is false where either has no figure there.
+// moved returns by how much lateness moved percentile p, in ns and as a fraction of it. ok is false if
+// either distribution has no figure there.
 func (r *Response) moved(p float64) (by int64, part float64, ok bool) {
 	all, onTime := r.All.Percentile(p), r.OnTime.Percentile(p)
 	if all == nil || onTime == nil || !all.Supported {
@@ -35,16 +34,15 @@ func (r *Response) moved(p float64) (by int64, part float64, ok bool) {
 	return by, float64(by) / float64(max(1, all.NS)), true
 }
 
-// touched reports whether lateness moved percentile p beyond what is valid.
+// touched reports whether lateness moved percentile p by more than is valid.
 func (r *Response) touched(p float64) bool {
 	_, part, ok := r.moved(p)
 	return ok && part > latenessValid
 }
 
-// HostLimited reports whether over half of percentile p of a response is
-// lateness: such a figure is marked wherever it is shown. In results of older
-// versions, without onTime, it compares with the same percentile of lateness, which
-// may be of other messages.
+// HostLimited reports whether over half of percentile p of a response is lateness, in which case it is
+// marked wherever shown. For results of older versions, with a nil onTime, it compares with the same
+// percentile of lateness, which may be of other messages.
 func HostLimited(response, onTime, lateness *result.Dist, p float64) bool {
 	if onTime == nil {
 		l, r := lateness.Percentile(p), response.Percentile(p)
@@ -55,9 +53,8 @@ func HostLimited(response, onTime, lateness *result.Dist, p float64) bool {
 	return ok && part > latenessSuspect
 }
 
-// lateness judges by how much the generator's lateness moved each percentile of
-// each response. What it did otherwise, as by the bursts in which late messages
-// come, is not in that.
+// lateness judges by how much the generator's lateness moved each percentile of each response. It does not
+// cover other effects, such as late messages arriving in bursts.
 func lateness(s *subject) check {
 	limit := say("lateness.limit", "limit", latenessValid, "limit_invalid", latenessSuspect)
 	responses := Responses(&s.Latency)
@@ -72,7 +69,7 @@ func lateness(s *subject) check {
 	c := notRun(CheckLateness, limit, tooFewToJudge())
 	worst := -1.0
 	var where []string
-	stands := false // some percentile
+	stands := false // any percentile
 	for i := range responses {
 		r := &responses[i]
 		var judged, touched []float64
@@ -112,8 +109,7 @@ func lateness(s *subject) check {
 
 func tooFewToJudge() finding.Finding { return say("few.messages", "needs", stats.Needed(50)) }
 
-// judgeMove judges one percentile that lateness moved by so many ns, which is part
-// of it.
+// judgeMove judges one percentile that lateness moved by by ns, a fraction part of it.
 func judgeMove(p float64, by int64, part float64) result.Status {
 	least, decides := headline(p)
 	switch {
@@ -125,8 +121,8 @@ func judgeMove(p float64, by int64, part float64) result.Status {
 	return result.Invalid
 }
 
-// behindBy reports whether the generator was behind by so much of the window as to
-// be why a part of its messages is missing.
+// behindBy reports whether the generator was behind for enough of the window to explain a missing fraction
+// of its messages.
 func (s *subject) behindBy(part float64) bool {
 	if s.Host.LaneWaits > 0 || s.Latency.Send.Lateness == nil || s.Latency.Send.Lateness.MaxNS == nil || part <= 0 {
 		return false
@@ -134,14 +130,14 @@ func (s *subject) behindBy(part float64) bool {
 	return float64(*s.Latency.Send.Lateness.MaxNS) >= behindLeast*part*float64(s.window())
 }
 
-// culprit says what caused lateness that changes some percentiles, and what to do.
+// culprit explains the lateness that moved some percentiles, and advises.
 func (s *subject) culprit(changes finding.Finding) []finding.Finding {
 	held, woken, lanes := s.heldUp(), s.wokenLate(), max(1, s.host.Lanes)
 	fifo := s.host.Calibration != nil && s.host.Calibration.FIFO
 	switch {
 	case held >= heldUpIsWhy:
 		why := []finding.Finding{say("lateness.host", "held", held), changes, say("lateness.host_advice", "fifo", fifo)}
-		if woken > latenessValid { // of it may be the whole of a median
+		if woken > latenessValid { // it may be all of a median
 			why = append(why, say("lateness.also_producers", "woken", woken, "alone", s.alone(lanes)))
 		}
 		return why
@@ -152,11 +148,11 @@ func (s *subject) culprit(changes finding.Finding) []finding.Finding {
 	return []finding.Finding{why, changes, advice}
 }
 
-// fellBehindFor says why lanes that were not woken late fell behind, as far as a check of
-// the host shows it, and what to do.
+// fellBehindFor explains why pacers without delayed wake-ups fell behind, as far as a host check shows it,
+// and advises.
 func (s *subject) fellBehindFor() (why, advice finding.Finding) {
 	for _, c := range hostChecks(s) {
-		u := s.host.Usage // nil of a fleet
+		u := s.host.Usage // nil for a fleet
 		switch {
 		case !c.wrong():
 			continue
@@ -182,7 +178,7 @@ func (s *subject) alone(lanes int) finding.Finding {
 	return say("lateness.alone", "producers", lanes)
 }
 
-// heldUp is the part of all lateness that the lanes cannot have made.
+// heldUp is the fraction of all lateness that cannot be the pacers' own.
 func (s *subject) heldUp() float64 {
 	if s.Latency.Send.Lateness == nil || s.Latency.Send.HeldUp == nil || s.Latency.Send.Lateness.MeanNS == nil || s.Latency.Send.HeldUp.MeanNS == nil || *s.Latency.Send.Lateness.MeanNS <= 0 {
 		return 0
@@ -190,8 +186,8 @@ func (s *subject) heldUp() float64 {
 	return *s.Latency.Send.HeldUp.MeanNS / *s.Latency.Send.Lateness.MeanNS
 }
 
-// wokenLate is the part of all lateness in which goroutines of producers woke, after their
-// lanes had turned to the messages.
+// wokenLate is the fraction of all lateness from delayed wake-ups of producer goroutines, after their
+// pacers had released the messages.
 func (s *subject) wokenLate() float64 {
 	l := s.Latency.Send.Lateness
 	if s.evidence.Blocked == nil || l == nil || l.MeanNS == nil || *l.MeanNS <= 0 || l.Count == 0 {
@@ -200,8 +196,7 @@ func (s *subject) wokenLate() float64 {
 	return min(1, float64(s.evidence.Blocked.WokenNS)/(*l.MeanNS*float64(l.Count)))
 }
 
-// spans names some of the percentiles judged, neighbours as the first to the last
-// of them.
+// spans names some of the judged percentiles, with runs of neighbours as ranges.
 func spans(judged, some []float64) string {
 	var out []string
 	for i := 0; i < len(judged); i++ {

@@ -26,8 +26,8 @@ func sent(in *result.Result, lots ...lot) {
 	})
 }
 
-// rise has the run send n messages, whose responses rise evenly to 1 ms, and of
-// each of which a part is lateness.
+// rise has the run send n messages, whose responses rise evenly to 1 ms, each with the same fraction of
+// lateness.
 func rise(in *result.Result, n int64, part float64) {
 	recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
 		for i := int64(1); i <= n; i++ {
@@ -52,10 +52,9 @@ func recorded(in *result.Result, record func(*measure.Sender, *measure.Receiver)
 	}
 }
 
-// TestLatenessIsJudgedByWhatItMoved: of 1,000 messages six are late by 0.86 ms and six as slow by
-// themselves, which is why p99 is 1 ms; two are slower still. At every percentile lateness is a
-// tenth of the response at most. In the other run two are late, by a fifth of what p99.9 is, and
-// would else be the fastest.
+// Of 1,000 messages six are late by 0.86 ms and six are as slow by themselves, so that p99 is 1 ms; two are
+// slower still. At every percentile lateness is at most a tenth of the response. In the other run two are
+// late, by a fifth of p99.9, and would otherwise be the fastest.
 func TestLatenessIsJudgedByWhatItMoved(t *testing.T) {
 	t.Parallel()
 	moved, same := good(), good()
@@ -77,8 +76,8 @@ func TestLatenessIsJudgedByWhatItMoved(t *testing.T) {
 	}
 }
 
-// TestEveryResponseIsJudged: what a consumer has before the sender knows of it may
-// be nearly all lateness while the sender's response is hardly any.
+// A response to consumers, before the sender knows of it, may be almost entirely lateness when the sender's
+// response has hardly any.
 func TestEveryResponseIsJudged(t *testing.T) {
 	t.Parallel()
 	in := good()
@@ -96,8 +95,7 @@ func TestEveryResponseIsJudged(t *testing.T) {
 	}
 }
 
-// TestFindingIsReportedOnce: a host that stands still makes lanes late, holds up a
-// thread that only sleeps, and leaves gaps in the load.
+// A host stall delays the pacers, stalls a thread that only sleeps, and leaves gaps in the load.
 func TestFindingIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	found := func(in result.Result) (told []string) {
@@ -132,9 +130,8 @@ func TestFindingIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestLatenessHasTheCauseThatIsShown: at least half of all lateness must be what the pacers
-// cannot have made before something else is to blame, and only a check of the host shows why
-// they fell behind.
+// Something else is blamed only if at least half of all lateness cannot be the pacers' own, and only a host
+// check shows why they fell behind.
 func TestLatenessHasTheCauseThatIsShown(t *testing.T) {
 	t.Parallel()
 	const n, late = 100_000, 300_000
@@ -185,7 +182,7 @@ func byAgent(in *result.Result) {
 	in.Host.Usage = nil
 }
 
-// TestProducersAreAdvisedByPacersAndCores: as many as there are pacers, or as half of the cores.
+// As many as there are pacers, or as half of the cores.
 func TestProducersAreAdvisedByPacersAndCores(t *testing.T) {
 	for cores, want := range map[float64]string{4: "--producers 3", 16: "--producers 8 (at up to 20,000/s each)"} {
 		in := good()
@@ -196,8 +193,7 @@ func TestProducersAreAdvisedByPacersAndCores(t *testing.T) {
 	}
 }
 
-// TestGeneratorBlamedForUnsentMessages: 40 % of the messages of 10 s are
-// missing, which is 4 s.
+// 40 % of the messages of 10 s are missing, which is 4 s.
 func TestGeneratorBlamedForUnsentMessages(t *testing.T) {
 	t.Parallel()
 	for latest, want := range map[int64]result.Status{10_000: result.Valid, 1_900_000_000: result.Valid, 4_000_000_000: result.Invalid} {

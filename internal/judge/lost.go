@@ -7,7 +7,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// unusable says of figures that need lost agents that they must not be used.
+// unusable says that figures that need lost agents must not be used.
 func unusable(l result.Loss) finding.Finding {
 	switch {
 	case len(l.Senders) == 0:
@@ -18,8 +18,7 @@ func unusable(l result.Loss) finding.Finding {
 	return say("lost.senders", "agents", l.Agents(), "received", true)
 }
 
-// Withhold marks the percentiles of a run that need what lost agents did: they are no
-// figures to quote.
+// Withhold marks the percentiles that need lost agents: they must not be quoted.
 func Withhold(r *result.Result) {
 	lost := r.Lost()
 	if !lost.Any() {
@@ -31,7 +30,7 @@ func Withhold(r *result.Result) {
 				continue
 			}
 			for i := range d.Percentiles {
-				if p := &d.Percentiles[i]; p.Supported || p.UnsupportedBy != "" { // else it has too few samples anyway
+				if p := &d.Percentiles[i]; p.Supported || p.UnsupportedBy != "" { // others have too few samples anyway
 					p.Supported, p.UnsupportedBy = false, result.ByLostAgents
 				}
 			}
@@ -59,7 +58,7 @@ func Withhold(r *result.Result) {
 	}
 }
 
-// needsReceivers reports whether the figure needs those who received, beside those who sent.
+// needsReceivers reports whether the figure needs receivers as well as senders.
 func (f figure) needsReceivers() bool {
 	sending := func(name string) bool { return slices.Contains(senders[:], name) }
 	switch f.kind {

@@ -21,8 +21,7 @@ func (c *check) nothingReceived(s *subject) {
 	}
 }
 
-// nothingSent is for a run that sent nothing in its measured window. It says why and what
-// to do, as the end of a sentence.
+// nothingSent says why a run sent nothing in its measured window, and what to do, as the end of a sentence.
 func nothingSent(s *subject) finding.Finding {
 	switch by := BlockedBySystem(s.Result); {
 	case by.Code != "":
@@ -43,15 +42,14 @@ func nothingSent(s *subject) finding.Finding {
 	return say("unsent.no_room")
 }
 
-// deliveredNothing reports whether consumers were owed the messages of the window and got
-// none of them before the drain ended.
+// deliveredNothing reports whether consumers were owed messages of the window and got none before the drain
+// ended.
 func (s *subject) deliveredNothing() bool {
 	m := &s.Messages
 	return s.evidence.Subscriptions > 0 && m.Confirmed > 0 && m.Delivered+m.Corrupted == 0
 }
 
-// nothingDelivered says what became of the messages of a run that delivered none in time,
-// and what to do.
+// nothingDelivered says what happened to the messages of a run that delivered none in time, and what to do.
 func nothingDelivered(s *subject) finding.Finding {
 	switch m := &s.Messages; {
 	case m.Lost == m.Confirmed*uint64(s.evidence.Subscriptions):

@@ -7,8 +7,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestARunWithoutFiguresSaysWhatHappened: it names errors only where there are any. Without
-// consumers, or with one message that arrived, there is nothing to say of deliveries.
+// It names errors only if there are any. Without consumers, or with one delivered message, it says nothing
+// about deliveries.
 func TestARunWithoutFiguresSaysWhatHappened(t *testing.T) {
 	t.Parallel()
 	consuming := func(left *uint64, errs *result.Errors) result.Result {

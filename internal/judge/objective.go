@@ -19,23 +19,22 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// An Objective is one figure of the measured window held against one limit:
-// "e2e.p99.9 <= 10ms", "lost == 0", "received.rate >= 19900/s",
-// "ratio(lost, confirmed) <= 0.01%". docs/formats/result.md has the grammar.
-// Objectives that say the same in the same words are equal.
+// An Objective compares one figure of the measured window with a limit: "e2e.p99.9 <= 10ms", "lost == 0",
+// "received.rate >= 19900/s", "ratio(lost, confirmed) <= 0.01%". docs/formats/result.md has the grammar.
+// Objectives with the same text are equal.
 type Objective struct {
 	figure figure
 	op     string
 	limit  float64 // in the figure's unit
-	text   string  // the limit as it was written, without spaces
+	text   string  // the limit as written, without spaces
 }
 
-// A figure names what is compared. The kind decides which of the others count.
+// A figure identifies what is compared. The kind determines which other fields apply.
 type figure struct {
 	kind    kind
-	of      string  // the distribution, the count, the rate or the ratio's upper part
-	over    string  // the ratio's lower part
-	service bool    // of the distribution; else the response
+	of      string  // the distribution, the count, the rate or the ratio's numerator
+	over    string  // the ratio's denominator
+	service bool    // the distribution's service time; else the response
 	stat    string  // "max", "min", "mean" or "p"
 	p       float64 // percent, of "p"
 }
@@ -49,7 +48,7 @@ const (
 	ratioFigure
 )
 
-// What an objective may be about, in the words of errors.
+// What objectives can be about, as worded in errors.
 const (
 	allowedOps       = "<=, >=, <, > or =="
 	allowedLatencies = "send, e2e, rtt or settle with .p99.9 (any percent), .max, .min or .mean"
@@ -57,13 +56,12 @@ const (
 	allowedRatios    = "ratio(lost, confirmed), of any two counts"
 	allowedPercents  = "a percent above 0 and below 100 with at most six decimals, such as p99.9; the largest is .max"
 	longestObjective = 200     // bytes
-	mostCount        = 1 << 53 // what a float64 holds exactly
+	mostCount        = 1 << 53 // exact in a float64
 )
 
 var distributions = [...]string{"send", "e2e", "rtt", "settle"}
 
-// ParseObjective reads an objective. The error quotes what is wrong and says in
-// brackets what is allowed.
+// ParseObjective parses an objective. Its error quotes what is wrong, with the allowed values in brackets.
 func ParseObjective(s string) (Objective, error) {
 	o, err := parseObjective(strings.TrimSpace(s))
 	if err != nil {
@@ -100,13 +98,13 @@ func parseObjective(s string) (o Objective, err error) {
 	}
 	o.text = strings.Join(strings.Fields(rest), "")
 	if o.figure.kind == countFigure && slices.Contains(failures[:], o.figure.of) && strings.HasSuffix(o.text, "%") {
-		o.figure = figure{kind: ratioFigure, of: o.figure.of, over: "sent"} // failed <= 1% says of what
+		o.figure = figure{kind: ratioFigure, of: o.figure.of, over: "sent"} // a bare percentage is a fraction of sent
 	}
 	o.limit, err = o.figure.parseLimit(o.text)
 	return o, err
 }
 
-// latency is a figure of a distribution that does not name it.
+// latency matches a figure without its distribution.
 var latency = regexp.MustCompile(`^(p[0-9]+(\.[0-9]+)?|max|min|mean)$`)
 
 func parseFigure(s string) (figure, error) {
@@ -139,8 +137,8 @@ func parseFigure(s string) (figure, error) {
 	return figure{}, fmt.Errorf("%q is not a figure of a run (%s)", s, allowedFigures())
 }
 
-// meant is a figure by the name that it has here, where it is written in the words of other
-// tools and only one can be meant: error_rate, errors, loss, e2e p99, e2e.p(99), e2e.avg.
+// meant translates a figure from the words of other tools if it is unambiguous: error_rate, errors, loss,
+// e2e p99, e2e.p(99), e2e.avg.
 func meant(s string) string {
 	const failures = "ratio(failed, sent)"
 	if name := map[string]string{
@@ -159,10 +157,10 @@ func meant(s string) string {
 	return s
 }
 
-// called is a percentile as other tools write it: p(99), e2e p99.
+// called matches a percentile as other tools write it: p(99), e2e p99.
 var called = regexp.MustCompile(`^(?:([a-z0-9]+)[ .]+)?p\(?([0-9]+(?:\.[0-9]+)?)\)?$`)
 
-// elsewhere is what other tools call so, quoted; "" where that is not known.
+// elsewhere returns weir's name for another tool's figure, quoted; "" if unknown.
 func elsewhere(s string) string {
 	s = strings.ToLower(s)
 	switch s {
@@ -186,7 +184,7 @@ func allowedFigures() string {
 	return allowedLatencies + "; a count: " + strings.Join(counted(), ", ") + "; a rate: " + allowedRates + "; " + allowedRatios
 }
 
-// counted returns the names of the counts, those of result.Messages.
+// counted returns the names of the counts in result.Messages.
 func counted() []string {
 	t := reflect.TypeFor[result.Messages]()
 	names := make([]string, t.NumField())
@@ -238,7 +236,7 @@ func parseLatency(s, of, stat string) (figure, error) {
 	return f, nil
 }
 
-// decimal reads a plain decimal number: no sign, no exponent.
+// decimal parses a plain decimal number: no sign, no exponent.
 func decimal(s string) (float64, error) {
 	whole, fraction, point := strings.Cut(s, ".")
 	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
@@ -248,7 +246,7 @@ func decimal(s string) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-// parseLimit reads a limit in the unit that the figure has.
+// parseLimit parses a limit in the figure's unit.
 func (f figure) parseLimit(s string) (float64, error) {
 	if s == "" {
 		return 0, fmt.Errorf("has no limit to the right of the comparison (%s)", f.allowedLimit())
@@ -334,9 +332,8 @@ func (f figure) String() string {
 	return s + f.stat
 }
 
-// Latency returns the distribution that the objective is about: "send", "e2e",
-// "rtt" or "settle", and whether it is the service time that counts from the
-// start instead of the response. The name is "" for counts, rates and ratios.
+// Latency returns the distribution that the objective is about, "send", "e2e", "rtt" or "settle", and
+// whether it uses the service time instead of the response. The name is "" for counts, rates and ratios.
 func (o Objective) Latency() (name string, service bool) {
 	if o.figure.kind != latencyFigure {
 		return "", false
@@ -344,24 +341,23 @@ func (o Objective) Latency() (name string, service bool) {
 	return o.figure.of, o.figure.service
 }
 
-// Receiving reports whether the objective is about messages that consumers got, or should have.
+// Receiving reports whether the objective is about messages that consumers got, or should have got.
 func (o Objective) Receiving() bool { return o.figure.needsReceivers() }
 
-// Booked reports whether the objective counts messages for which it must be known what was sent.
+// Booked reports whether the objective counts messages and so needs to know what was sent.
 func (o Objective) Booked() bool {
 	f := o.figure
 	known := func(name string) bool { return name == "foreign" || name == "settled" || name == "refused" }
 	return f.kind == countFigure && !known(f.of) || f.kind == ratioFigure && (!known(f.of) || !known(f.over))
 }
 
-// Percentile returns the percentile that the objective is about, in percent; a
-// distribution that shall be judged by it must have it, see Distribution.
+// Percentile returns the objective's percentile, in percent; the distribution to be judged must include it,
+// see Distribution.
 func (o Objective) Percentile() (p float64, ok bool) {
 	return o.figure.p, o.figure.kind == latencyFigure && o.figure.stat == "p"
 }
 
-// Limit returns the limit in base units: nanoseconds, messages, messages per
-// second, or a part of 1.
+// Limit returns the limit in base units: nanoseconds, messages, messages per second, or a fraction.
 func (o Objective) Limit() float64 { return o.limit }
 
 func missing(code string, values ...any) found { return found{why: say(code, values...)} }
@@ -369,23 +365,22 @@ func missing(code string, values ...any) found { return found{why: say(code, val
 // found is a figure with its interval.
 type found struct {
 	value   float64
-	unit    string          // "" where there is no such figure
-	atLeast bool            // the true value is not below value
-	lo, hi  *float64        // nil where nothing bounds it
-	why     finding.Finding // what is missing of the figure or of an end, if anything is
+	unit    string          // "" if there is no such figure
+	atLeast bool            // value is a lower bound
+	lo, hi  *float64        // nil if unbounded
+	why     finding.Finding // why the figure or an end is missing
 }
 
 func exactly(v float64, unit string) found { return found{value: v, unit: unit, lo: &v, hi: &v} }
 
 func (x *found) lacks(code string, values ...any) { x.why = say(code, values...) }
 
-// Judge holds the objective against a run. It is met only if the whole 95 %
-// interval of the figure keeps the limit, and missed only if the whole interval
-// misses it. A percentile without an upper end keeps a limit also where all messages
-// tell so; see bounded.
+// Judge compares the objective with a run. It is met only if the whole 95 % interval of the figure keeps
+// the limit, and missed only if the whole interval misses it. A percentile without an upper end may also be
+// bounded by all the samples; see bounded.
 func (o Objective) Judge(r *result.Result) result.SLO { return o.judge(r, confidence) }
 
-// judge is Judge for a distribution with intervals of some confidence.
+// judge is Judge for intervals of a given confidence.
 func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 	f := o.figure.find(r)
 	s := result.SLO{Expr: o.String(), Value: f.value, AtLeast: f.atLeast, Unit: f.unit, Lo: f.lo, Hi: f.hi, Status: result.Undecided}
@@ -423,16 +418,14 @@ func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 	return s
 }
 
-// longestNeeded is how many times the length of a run a run may be that is
-// advised: where a thousand times as much is needed, the figure is the limit as
-// far as anybody can tell.
+// longestNeeded limits the advised length, as a multiple of the run's: if more is needed, the figure equals
+// the limit for all practical purposes.
 const longestNeeded = 1000
 
-// needs returns the length in seconds of a measured window that would probably
-// decide an objective that r did not; 0 where none is known or useful. An
-// interval narrows with the square root of its samples: it has to until it ends
-// at the limit. Where there are too few samples for an upper end at all, so many
-// are needed as there would have to be independent ones, with half as many again.
+// needs returns the length, in seconds, of a measured window that would probably decide an objective that r
+// left open; 0 if unknown or not useful. An interval narrows with the square root of its samples, until it
+// ends at the limit. If there are too few samples for an upper end at all, it takes as many as would be
+// needed if independent, plus half.
 func (o Objective) needs(r *result.Result, f found) float64 {
 	if r.Run.MeasureS <= 0 || f.why.Code != "" && o.figure.stat != "p" {
 		return 0
@@ -458,13 +451,13 @@ func (o Objective) needs(r *result.Result, f found) float64 {
 	}
 	switch row.UnboundedBy {
 	case result.ByDependence:
-		// Twice the blocks that would just do, for what is known of so few is little.
+		// Twice the blocks that would just suffice, since so few are a poor estimate.
 		return r.Run.MeasureS * min(max(2*stats.FewestIndependent/max(row.Blocks, 1), 2), longestNeeded)
 	case result.ByEpisodes:
 		return r.Run.MeasureS * fewestEpisodes / float64(max(row.Episodes, 1)) * needsSpare
 	}
 	p := o.figure.p
-	if f.lo == nil && strings.HasPrefix(o.op, ">") { // the lower end is what is missing
+	if f.lo == nil && strings.HasPrefix(o.op, ">") { // the lower end is missing
 		p = 100 - p
 	}
 	samples := max(boundedFrom(p)*max(1, row.Deff), float64(stats.Needed(o.figure.p)))
@@ -474,17 +467,16 @@ func (o Objective) needs(r *result.Result, f found) float64 {
 	return 0
 }
 
-// needsSpare is what is added to a length that would just do if the figures
-// stayed what they are.
+// needsSpare is a margin on a length that would just suffice if the figures stayed the same.
 const needsSpare = 1.5
 
-// boundedFrom returns the least number of independent samples with which the
-// interval of percentile p has an upper end: 1 - q^n >= 1 - tail.
+// boundedFrom returns the least number of independent samples for which the interval of percentile p has an
+// upper end: 1 - q^n >= 1 - tail.
 func boundedFrom(p float64) float64 {
 	return math.Log((1-confidence)/2) / math.Log1p((p-100)/100)
 }
 
-// compare says whether all of lo to hi keeps, or misses, the limit.
+// compare reports whether all of lo to hi keeps, or misses, the limit.
 func compare(op string, lo, hi, limit float64) (pass, fail bool) {
 	switch op {
 	case "<=":
@@ -499,7 +491,7 @@ func compare(op string, lo, hi, limit float64) (pass, fail bool) {
 	return lo == limit && hi == limit, lo > limit || hi < limit
 }
 
-// find looks the figure up. It is not known where it needs agents that are lost.
+// find looks up the figure. It is unknown if it needs lost agents.
 func (f figure) find(r *result.Result) found {
 	lost := r.Lost()
 	if !f.needsReceivers() {
@@ -526,15 +518,14 @@ func (f figure) find(r *result.Result) found {
 	return f.findLatency(r)
 }
 
-// lostCount is the one count that a run may end without knowing.
+// lostCount is the only count that can be unknown at the end of a run.
 const lostCount = "lost"
 
-// duplicatedCount is known only where no message is unknown.
+// duplicatedCount is known only if no message is unknown.
 const duplicatedCount = "duplicated"
 
-// countedBetween is a count in parts of over. What is lost is at least what was
-// found to be, and at most that and all that was still pending or is unknown. Where
-// some are unknown, so is how many deliveries were duplicates.
+// countedBetween returns a count as a fraction of over. Lost messages are at least those found lost, and at
+// most also all that were still pending or unknown. If some are unknown, so is the number of duplicates.
 func countedBetween(r *result.Result, of string, over float64, unit string) found {
 	n := countOf(&r.Messages, of)
 	x := exactly(float64(n)/over, unit)
@@ -547,8 +538,8 @@ func countedBetween(r *result.Result, of string, over float64, unit string) foun
 	return x
 }
 
-// owed is to how many subscriptions each message of a ratio's lower part is owed,
-// where the upper part is a sum over them.
+// owed is the number of subscriptions that each message in a ratio's denominator is owed to, if the
+// numerator sums over them.
 func owed(r *result.Result, f figure) float64 {
 	sending := func(name string) bool { return slices.Contains(senders[:], name) }
 	if sending(f.of) || !sending(f.over) {
@@ -557,7 +548,7 @@ func owed(r *result.Result, f figure) float64 {
 	return float64(max(1, len(r.Subscriptions)))
 }
 
-// senders are the counts that are not sums over subscriptions.
+// senders are the counts that do not sum over subscriptions.
 var senders = [...]string{"scheduled", "sent", "dropped", "unsent", "confirmed", "failed", "unconfirmed"}
 
 func undelivered(r *result.Result) finding.Finding {

@@ -10,9 +10,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// fewestForMean is the number of samples from which the mean of most
-// distributions is near enough to normal (the usual rule of textbooks), and
-// normalQuantile the 97.5 % quantile of the standard normal distribution.
+// fewestForMean is the number of samples from which the mean of most distributions is nearly normal (the
+// usual textbook rule), and normalQuantile the 97.5 % quantile of the standard normal distribution.
 const (
 	fewestForMean  = 30
 	normalQuantile = 1.959963984540054
@@ -46,8 +45,7 @@ func (f figure) findIn(d *result.Dist) found {
 	return f.findPercentile(d)
 }
 
-// blurred widens the interval of a figure by what the clocks that it is of may be
-// off.
+// blurred widens the interval of a figure by its clock uncertainty.
 func blurred(x found, d *result.Dist) found {
 	unknown := slices.ContainsFunc(d.Percentiles, func(p result.Percentile) bool { return p.UnsupportedBy == result.ByUnknownClock })
 	switch {
@@ -65,9 +63,8 @@ func blurred(x found, d *result.Dist) found {
 	return x
 }
 
-// JudgeOnTime is Judge of the same figure without the generator's lateness. It returns
-// false where a result does not have it: for counts, rates, service times and settle times,
-// and in results of older versions.
+// JudgeOnTime is Judge without the generator's lateness. It returns false if the result lacks that: for
+// counts, rates, service times and settle times, and in results of older versions.
 func (o Objective) JudgeOnTime(r *result.Result) (result.SLO, bool) {
 	if o.figure.kind != latencyFigure || o.figure.service {
 		return result.SLO{}, false
@@ -101,8 +98,8 @@ func (f figure) distribution(l *result.Latency) *result.Dist {
 	return pair.Response
 }
 
-// findMax takes the largest sample of this run: a fact, no estimate, and a lower
-// bound where a message had not ended.
+// findMax returns the largest sample of the run: a fact, not an estimate, and a lower bound if a message
+// had not completed.
 func findMax(d *result.Dist) found {
 	row := d.Percentile(100)
 	switch {
@@ -118,8 +115,7 @@ func findMax(d *result.Dist) found {
 	return x
 }
 
-// findMin takes the smallest sample; a message that had not ended may have been
-// about to be quicker.
+// findMin returns the smallest sample; a message that had not completed may have been about to be faster.
 func findMin(d *result.Dist) found {
 	if d.MinNS == nil {
 		return found{why: endless(d)}
@@ -131,8 +127,7 @@ func findMin(d *result.Dist) found {
 	return x
 }
 
-// findMean takes the mean with its normal interval, of as many samples as the
-// run's are worth.
+// findMean returns the mean with its normal interval, for the effective number of samples.
 func findMean(d *result.Dist) found {
 	if d.MeanNS == nil || d.StdDevNS == nil {
 		return missing("objective.mean_open", "open", endless(d))
@@ -164,7 +159,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 	}
 	n := d.Count + d.Censored
 	x := found{value: float64(row.NS), unit: "ns", atLeast: row.AtLeast}
-	// With so few samples the smallest of them may well lie above the percentile.
+	// With so few samples even the smallest may well lie above the percentile.
 	if row.LoNS != nil && math.Pow(1-f.p/100, float64(n)/max(1, row.Deff)) <= (1-confidence)/2 {
 		x.lo = asFloat(row.LoNS)
 	}
@@ -172,7 +167,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 	case !row.Supported && row.UnsupportedBy == "":
 		x.lacks("objective.few", "p", f.p, "needs", stats.Needed(f.p), "samples", n)
 	case row.UnboundedBy == result.ByDependence:
-		// An interval that is not known does not mean that a message missed the limit.
+		// An unknown interval does not mean that a message missed the limit.
 		x.lacks("objective.dependent", "p", f.p, "upper", row.LoNS != nil, "slowest", when(d.Censored == 0, d.MaxNS))
 		x.hi = asFloat(row.HiNS)
 	case row.UnboundedBy == result.ByEpisodes:
@@ -190,14 +185,13 @@ func (f figure) findPercentile(d *result.Dist) found {
 	return x
 }
 
-// bounded says why a percentile keeps its limit although its own interval does not decide,
-// if that is known. A larger percentile bounds it, by the upper end of its own
-// interval, or by the largest sample of all.
+// bounded explains why a percentile keeps its limit although its own interval is undecided, if so. A higher
+// percentile bounds it, by the upper end of its own interval, or the largest sample does.
 //
-// Of n independent samples none lies beyond percentile p with the chance p^n, whatever the
-// distribution (Hahn and Meeker, Statistical Intervals, section 5.4). So where that is at most
-// what an end of an interval may miss, the largest is an upper bound. The samples count as
-// so many as they are worth; where that is not known, they bound nothing. ADR 25.
+// None of n independent samples lies beyond percentile p with probability p^n, for any distribution (Hahn
+// and Meeker, Statistical Intervals, section 5.4). So if that is at most an interval end's error
+// probability, the largest sample is an upper bound. n is the effective number of samples; if unknown, they
+// bound nothing. ADR 25.
 func (o Objective) bounded(d *result.Dist, conf float64) (kept finding.Finding) {
 	if _, is := o.Percentile(); !is || d == nil || d.MaxNS == nil || d.Censored+d.Overflow > 0 || !strings.HasPrefix(o.op, "<") {
 		return kept
@@ -230,7 +224,7 @@ func (o Objective) bounded(d *result.Dist, conf float64) (kept finding.Finding) 
 	return kept
 }
 
-// asFloat is a number as the ends of figures have it, or nil.
+// asFloat converts an optional number for the end of a figure.
 func asFloat(ns *int64) *float64 {
 	if ns == nil {
 		return nil

@@ -145,8 +145,8 @@ func TestInvalidObjectiveErrorNamesAlternatives(t *testing.T) {
 	}
 }
 
-// judged is a run of 1,000 answers of 1 to 1,000 µs, and of 900 with 100 that
-// never came after 2 s and more for e2e.
+// judged is a run of 1,000 answers of 1 to 1,000 µs, and for e2e of 900 and 100 that had not come after at
+// least 2 s.
 func judged() *result.Result {
 	open := new(measure.Counts)
 	open.Add(2_000_000_000, 100)
@@ -245,9 +245,8 @@ func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
 	}
 }
 
-// TestObjectiveKeptByAllMessages holds the rule of ADR 25 against its closed form:
-// of n independent samples none lies beyond p99 with the chance 0.99^n, which is 2.5 % at
-// n = 367.04, and beyond p90 at n = 35.01.
+// Checks the rule of ADR 25 against its closed form: none of n independent samples lies beyond p99 with
+// probability 0.99^n, which is 2.5 % at n = 367.04, and beyond p90 at n = 35.01.
 func TestObjectiveKeptByAllMessages(t *testing.T) {
 	t.Parallel()
 	const ms = 1_000_000
@@ -299,7 +298,7 @@ func TestObjectiveKeptByAllMessages(t *testing.T) {
 			t.Errorf("%s: %s, and a run of %v s would decide it", name, s.Status, s.NeedsS)
 		}
 	}
-	// A look at a run that goes on may miss less.
+	// A look during a run has a smaller error probability.
 	o, err := ParseObjective("e2e.p99 <= 50ms")
 	if err != nil {
 		t.Fatal(err)
@@ -311,8 +310,8 @@ func TestObjectiveKeptByAllMessages(t *testing.T) {
 	}
 }
 
-// TestUnknownOutcomesLeaveObjectiveUndecided: what is pending may be lost, what is unknown may be
-// a duplicate too, and a closed loop has neither response nor offered rate.
+// Pending messages may be lost, unknown ones may also be duplicates, and a closed loop has neither response
+// nor offered rate.
 func TestUnknownOutcomesLeaveObjectiveUndecided(t *testing.T) {
 	t.Parallel()
 	const pass, fail, undecided = result.Pass, result.Fail, result.Undecided

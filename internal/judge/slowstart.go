@@ -6,22 +6,21 @@ import (
 	"github.com/weirmq/weir/internal/finding"
 )
 
-// slowStart returns for how many seconds from its beginning on, warm-up included, a run found
-// a system that was still slow: messages failed, found no room or waited in each of these
-// seconds, and for at least as long afterwards none did and the rate was sent. It returns 0
-// where the shortfall is of another kind, or where the seconds do not account for all of it.
+// slowStart returns for how many seconds from its beginning, warm-up included, a run found the system slow:
+// in each of them messages failed, found no room or waited, and for at least as long afterwards none did
+// and the rate was sent. It returns 0 for other shortfalls, or if these seconds do not explain all of it.
 func (s *subject) slowStart() float64 {
 	all := &s.MessagesAll
 	if len(s.Faults) > 0 || s.evidence.RateVaries || all.Unconfirmed > 0 || all.Unsent > 0 {
 		return 0
 	}
-	wait := math.Inf(1) // how many may; in a closed loop the places in flight bound them
+	wait := math.Inf(1) // limit on waiting messages; in a closed loop the places in flight
 	if !s.closed() {
 		wait = s.perS * max(stallS, s.inFlightS())
 	}
 	until := float64(s.WindowFrom())/1e9 + s.Run.MeasureS
 	failed, dropped, open := uint64(0), uint64(0), 0.0
-	slow, sent, from, to := 0, 0.0, 0.0, 0.0 // how many seconds were slow; what was sent after them, from when to when
+	slow, sent, from, to := 0, 0.0, 0.0, 0.0 // number of slow seconds; what was sent after them, and between which times
 	for i := range s.Intervals {
 		x := &s.Intervals[i]
 		failed, dropped, open = failed+x.Failed, dropped+x.Dropped, open+float64(x.Sent)-float64(x.Confirmed)-float64(x.Failed)
@@ -43,13 +42,13 @@ func (s *subject) slowStart() float64 {
 	}
 	took := from - s.Intervals[0].TS
 	due := s.perS * (to - from)
-	if to-from < took || !s.closed() && sent < due-max(rateShortfall*due, 3*math.Sqrt(due)) { // arrivals may be by chance
+	if to-from < took || !s.closed() && sent < due-max(rateShortfall*due, 3*math.Sqrt(due)) { // arrivals may be random
 		return 0
 	}
 	return took
 }
 
-// endOf is when a second of the run ended, in seconds since the epoch.
+// endOf is the end of a second of the run, in seconds since the epoch.
 func (s *subject) endOf(i int) float64 {
 	if i+1 < len(s.Intervals) {
 		return s.Intervals[i+1].TS
@@ -57,7 +56,7 @@ func (s *subject) endOf(i int) float64 {
 	return s.Intervals[i].TS + 1
 }
 
-// warmUpFor advises a warm-up for a system that was slow for so long.
+// warmUpFor advises a warm-up for a system that was slow for slowS seconds.
 func warmUpFor(slowS float64) finding.Finding {
 	return say("advice.warm_up", "margin", warmUpMargin, "warmup", math.Ceil(math.Round(slowS)*warmUpMargin))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// cold makes a run of 2 s of warm-up and 10 measured seconds at 1,000 messages a second, of
-// which so many failed and were dropped in each second of the run.
+// cold makes a run of 2 s of warm-up and 10 measured seconds at 1,000 messages a second, with the given
+// failed and dropped messages in each second of the run.
 func cold(failed, dropped map[int]uint64) result.Result {
 	in := short(2, 10, 1000, flat, flat)
 	in.Run.WarmUpS = ptr(2.0)

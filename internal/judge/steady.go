@@ -12,19 +12,18 @@ import (
 
 const CheckSteady = "steady state"
 
-// A series is a figure of each second of the measured window.
+// A series is a figure in each second of the measured window.
 type series struct {
 	name   string
 	values []float64
-	at     []float64 // the beginning of each second, in seconds since the epoch
+	at     []float64 // start of each second, in seconds since the epoch
 }
 
-// steady checks that the run was the same throughout: that its beginning does
-// not belong to the warm-up, that no percentile goes up or down, and that the
-// backlog does not grow, but where it is filled on purpose. A figure of a run that
-// is not steady depends on when it was begun and how long it took. Seconds
-// without a percentile are left out, and counted. Of a run with too few seconds for a test it
-// says only what fell behind throughout.
+// steady checks that the run was the same throughout: that its beginning does not belong to the warm-up,
+// that no percentile drifts, and that the backlog does not grow unless it is filled on purpose. The figures
+// of an unsteady run depend on when it began and how long it lasted. Seconds without a percentile are
+// skipped, and counted. For a run with too few seconds for a test it reports only what fell behind
+// throughout.
 func steady(s *subject) check {
 	limit := say("steady.limit", "limit", driftMost, "limit_growth", growthMost, "limit_p", driftAlpha)
 	var rows []result.Interval
@@ -47,7 +46,7 @@ func steady(s *subject) check {
 	}
 	c := check{name: CheckSteady, status: result.Valid, limit: limit}
 	var drifts finding.Finding
-	warm := 0.0 // until when the run was warming up, in seconds since its epoch
+	warm := 0.0 // end of the warming up, in seconds since the epoch
 	figures, sampled := latencySeries(rows)
 	for _, s := range figures {
 		cut, change := warmingUp(s.values, strings.HasSuffix(s.name, "p50"))
@@ -59,7 +58,7 @@ func steady(s *subject) check {
 			drifts = say("steady.drifts")
 		}
 	}
-	// What waits ever longer changes the latencies too: no warm-up helps.
+	// A growing backlog changes the latencies too, and no warm-up helps.
 	backlogs, unconfirmed := s.waiting()
 	grown, ok := growing(rows, backlogs, s.perS, "steady.backlog")
 	why := s.consumersBehind()
@@ -70,7 +69,7 @@ func steady(s *subject) check {
 	switch {
 	case ok:
 		c.value, c.why = append(c.value, grown), []finding.Finding{why}
-	case warm > 0 && len(s.Faults) > 0: // a longer warm-up moves them along
+	case warm > 0 && len(s.Faults) > 0: // a longer warm-up moves the faults along
 		c.why = []finding.Finding{say("steady.fault", "do", s.Faults[0].Do, "to", s.Faults[0].To)}
 	case warm > 0:
 		c.why = []finding.Finding{say("steady.warm_up", "warm", warm, "margin", warmUpMargin, "warmup", math.Ceil(math.Round(warm)*warmUpMargin))}
@@ -86,13 +85,13 @@ func steady(s *subject) check {
 	default:
 		c.add("steady.unchanged", "seconds", sampled)
 	}
-	if left := len(rows) - sampled; left > 0 && len(figures) > 0 { // in most of them the system stood still
+	if left := len(rows) - sampled; left > 0 && len(figures) > 0 { // the system mostly stalled in them
 		c.add("steady.left_out", "left", left)
 	}
 	return c
 }
 
-// shortAndSteady looks only for what fell behind throughout.
+// shortAndSteady checks only what fell behind throughout.
 func (s *subject) shortAndSteady(limit finding.Finding, rows int) check {
 	whole := s.wholeSeconds(rows)
 	c := notRun(CheckSteady, limit, say("steady.short", "needs", fewestSeconds, "seconds", whole))
@@ -117,8 +116,8 @@ func (s *subject) consumersBehind() finding.Finding {
 	return say("steady.consumers", "closed", s.closed())
 }
 
-// Growing reports whether a check of the steady state (CheckSteady) found that ever more
-// messages wait, so that the rate is too high: for the consumers, or for confirmations.
+// Growing reports whether a steady-state check (CheckSteady) found a growing backlog, so that the rate is
+// too high: for the consumers, or for confirmations.
 func Growing(c result.Check) (grows, consumers bool) {
 	if c.Name != CheckSteady {
 		return false, false
@@ -131,15 +130,15 @@ func Growing(c result.Check) (grows, consumers bool) {
 	return consumers || older != "" || says(c, "steady.open"), consumers
 }
 
-// grew finds that what waits grew in verdicts of older versions, which stored no codes.
+// grew matches a growing backlog in verdicts of older versions, which stored no codes.
 var grew = regexp.MustCompile(`the backlog (of messages not yet delivered )?grew by |messages sent and not yet confirmed grew by `)
 
-// moved says between which values a figure went up or down: the medians of the first and the
-// last third of its seconds, since one second may be any.
+// moved says between which values a figure drifted: the medians of the first and the last third of its
+// seconds, since a single second may be an outlier.
 func (s *series) moved(change float64) finding.Finding {
 	third := (len(s.values) + 2) / 3
 	from, to := stats.Median(s.values[:third]), stats.Median(s.values[len(s.values)-third:])
-	if (to-from)*change <= 0 { // against the trend, which is of all seconds
+	if (to-from)*change <= 0 { // against the trend of all seconds
 		return say("steady.against_trend", "of", s.name, "up", change >= 0, "part", abs(change), "all", len(s.values))
 	}
 	return say("steady.trend", "of", s.name, "up", change >= 0, "part", abs(change), "all", len(s.values), "from", from, "to", to, "third", third)
@@ -147,20 +146,19 @@ func (s *series) moved(change float64) finding.Finding {
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// wholeSeconds is how many whole seconds were measured. Rows are more where seconds of the
-// clock and of the window do not begin together, and fewer where a busy host made one long.
+// wholeSeconds is the number of whole measured seconds. There are more rows if clock seconds and the window
+// do not start together, and fewer if a busy host made one long.
 func (s *subject) wholeSeconds(rows int) int {
 	if s.Run.MeasureS <= 0 {
 		return rows
 	}
-	return int(s.Run.MeasureS + 0.05) // a window that ends a few milliseconds early is whole
+	return int(s.Run.MeasureS + 0.05) // a window may end a few milliseconds early
 }
 
-// sampledNeeded is how many of the measured seconds must have a percentile.
+// sampledNeeded is how many measured seconds must have a percentile.
 func sampledNeeded(rows int) int { return max(fewestSampled, (3*rows+3)/4) }
 
-// latencySeries are the percentiles that most seconds have. sampled is how many seconds have
-// one at all.
+// latencySeries returns the percentiles that most seconds have. sampled is how many seconds have any.
 func latencySeries(rows []result.Interval) (out []series, sampled int) {
 	for of, name := range []string{"send", "e2e", "rtt"} {
 		for p, percentile := range []string{"p50", "p99"} {
@@ -174,8 +172,7 @@ func latencySeries(rows []result.Interval) (out []series, sampled int) {
 					s.values, s.at = append(s.values, float64(*v)), append(s.at, rows[i].TS)
 				}
 			}
-			// A second at an end of the window may be cut short, and one in which
-			// nothing came has no percentile.
+			// The first and last second may be truncated, and a second without messages has no percentile.
 			if len(s.values) >= sampledNeeded(len(rows)) {
 				out = append(out, s)
 			}
@@ -185,14 +182,12 @@ func latencySeries(rows []result.Interval) (out []series, sampled int) {
 	return out, sampled
 }
 
-// warmingUp returns how many values at the beginning are unlike the rest, and by
-// which part of it; 0 where none are. median says that each value is the median
-// of its second. MSER finds where the beginning ends; that alone would cut off a
-// first second that is a little high by chance.
+// warmingUp returns how many values at the beginning differ from the rest, and by what fraction of it; 0 if
+// none. median says that each value is the median of its second. MSER finds where the beginning ends; alone
+// it would cut a first second that is slightly high by chance.
 //
-// The tail of a second varies by itself by factors, so that some split of ten of
-// them nearly always looks like a beginning: tails are asked only where there are
-// enough for means of several.
+// A second's tail varies by factors, so that nearly always some split of ten of them looks like a
+// beginning: tails are tested only if there are enough for batch means.
 func warmingUp(values []float64, median bool) (cut int, change float64) {
 	batch := 1
 	switch {
@@ -203,7 +198,7 @@ func warmingUp(values []float64, median bool) (cut int, change float64) {
 	}
 	cut, ok := stats.MSER(values, batch)
 	candidates := []int{cut}
-	if !ok { // a whole half or more: the halves are held against each other, and the first against the rest
+	if !ok { // half or more: compare the halves, and the first with the rest
 		candidates = []int{len(values) / 2, 1}
 	}
 	for _, cut := range candidates {
@@ -214,24 +209,24 @@ func warmingUp(values []float64, median bool) (cut int, change float64) {
 	return 0, 0
 }
 
-// beginning returns by which part the first values are unlike the rest, and
-// whether that is more than chance and worth a word.
+// beginning returns by what fraction the first values differ from the rest, and whether that is significant
+// and large enough to report.
 func beginning(values []float64, cut int, median bool) (change float64, unlike bool) {
 	rest := stats.Median(values[cut:])
 	if cut == 0 || rest <= 0 {
 		return 0, false
 	}
 	change = abs(stats.Median(values[:cut])-rest) / rest
-	// A median of a second that is twice off is none of chance, also where so few
-	// seconds are, or so many are equal, that no test can tell. A tail may be.
+	// A second's median that is off by a factor of two is not chance, even if there are too few seconds, or
+	// too many ties, for a test. A tail's may be.
 	if median && change > beginningMost {
 		return change, true
 	}
 	return change, change > driftMost && stats.MannWhitney(values[:cut], values[cut:]).P < driftAlpha
 }
 
-// drift returns by which part of their median values go up or down from the
-// first to the last, and whether that is more than chance and worth a word.
+// drift returns by what fraction of their median values change from first to last, and whether that is
+// significant and large enough to report.
 func drift(values []float64) (change float64, ok bool) {
 	t := stats.FindTrend(values, confidence)
 	middle := stats.Median(values)
@@ -242,8 +237,8 @@ func drift(values []float64) (change float64, ok bool) {
 	return change, t.P < driftAlpha && abs(change) > driftMost
 }
 
-// waiting are the messages that wait for consumers, and those that are sent and not confirmed,
-// at the end of each second of the measured window.
+// waiting returns the messages waiting for consumers, and those sent but not confirmed, at the end of each
+// second of the measured window.
 func (s *subject) waiting() (backlogs, unconfirmed []float64) {
 	open := 0.0
 	for i := range s.Intervals {
@@ -256,13 +251,12 @@ func (s *subject) waiting() (backlogs, unconfirmed []float64) {
 	return backlogs, unconfirmed
 }
 
-// confirmsAll reports whether what is not confirmed is still to be: what failed is not
-// confirmed either, and a closed loop fills the places in flight.
+// confirmsAll reports whether unconfirmed messages are still to be confirmed: failed ones are not, and a
+// closed loop fills the places in flight.
 func (s *subject) confirmsAll() bool { return !s.closed() && s.MessagesAll.Failed == 0 }
 
-// growing says by how much what waits at the end of each second grew over the window, where
-// that is more than chance and more than a part of what is offered, and where most of it
-// still waits at the end.
+// growing returns by how much the backlog grew over the window if that is significant, more than a fraction
+// of the offered load, and mostly still waiting at the end.
 func growing(rows []result.Interval, waits []float64, offered float64, code string) (says finding.Finding, ok bool) {
 	t := stats.FindTrend(waits, confidence)
 	length := rows[len(rows)-1].TS - rows[0].TS
@@ -273,7 +267,7 @@ func growing(rows []result.Interval, waits []float64, offered float64, code stri
 	}
 	grown := t.Slope.Estimate * float64(len(waits)-1)
 	perS := grown / length
-	if waits[len(waits)-1] < grown/2 { // it shrank again: what stood still has caught up
+	if waits[len(waits)-1] < grown/2 { // it shrank again: the system caught up after a stall
 		return says, false
 	}
 	return say(code, "grown", grown, "per_s", perS), perS > growthMost*offered && perS >= 1

@@ -18,7 +18,7 @@ func seconds(n int, p50, p99 func(i int) int64, backlog func(i int) uint64) []re
 	return append(out, result.Interval{Phase: "drain"})
 }
 
-// lasting is a run of such seconds to which so many messages a second are offered.
+// lasting is a run of these seconds with perS messages a second offered.
 func lasting(perS float64, rows []result.Interval) result.Result {
 	return result.Result{Intervals: rows, Messages: result.Messages{Sent: 1}, Evidence: &result.Evidence{HighestPerS: perS}}
 }
@@ -78,8 +78,8 @@ func TestUnsteadyFiguresAreReported(t *testing.T) {
 	}
 }
 
-// TestLateConfirmationsAreNotFallingBehind: a latency that is long and stays so, a
-// stall at the end, messages that failed, and a closed loop, which fills its places.
+// A latency that is long but constant, a stall at the end, failed messages, and a closed loop, which fills
+// its places.
 func TestLateConfirmationsAreNotFallingBehind(t *testing.T) {
 	behind := func(i int) uint64 { return uint64(30 * i) }
 	failed, closed := short(2, 20, 1000, flat, behind), short(2, 20, 1000, flat, behind)
@@ -97,8 +97,7 @@ func TestLateConfirmationsAreNotFallingBehind(t *testing.T) {
 	}
 }
 
-// stopped is a run of ten seconds in which the system stands still for some of them, and
-// then catches up.
+// stopped is a run of ten seconds in which the system stalls for some, and then catches up.
 func stopped(from, still int, p50, p99 func(int) int64, backlog func(int) uint64) result.Result {
 	rows := seconds(10, p50, p99, backlog)
 	for i := from; i < from+still; i++ {
@@ -112,9 +111,8 @@ func stopped(from, still int, p50, p99 func(int) int64, backlog func(int) uint64
 	return in
 }
 
-// TestSecondsAreJudgedWhereTheyCanBe: a backlog filled on purpose is not a finding, what else
-// drifts is; of seconds without a percentile nothing is known, the others are judged, where they
-// are enough; and what is confirmed of the warm-up is not what was to be measured.
+// A backlog filled on purpose is not a finding, but other drift is; seconds without a percentile are
+// skipped, and the rest judged if they suffice; warm-up messages confirmed in the window do not count.
 func TestSecondsAreJudgedWhereTheyCanBe(t *testing.T) {
 	const ok, suspect, not = result.Valid, result.Suspect, result.NotRun
 	dice := rand.New(rand.NewPCG(3, 4))
@@ -170,7 +168,7 @@ func TestSecondsAreJudgedWhereTheyCanBe(t *testing.T) {
 	}
 }
 
-// TestBacklogThatShrinksIsNotGrowing: it came of a stop, and the consumers caught up.
+// It came from a stall, and the consumers caught up.
 func TestBacklogThatShrinksIsNotGrowing(t *testing.T) {
 	dice := rand.New(rand.NewPCG(9, 10))
 	p50, p99 := around(dice, 1e5), around(dice, 1e6)
@@ -191,7 +189,7 @@ func TestBacklogThatShrinksIsNotGrowing(t *testing.T) {
 	}
 }
 
-// TestWholeMeasuredSecondsAreCounted: a window of one second can lie in two of the clock.
+// A window of one second can span two clock seconds.
 func TestWholeMeasuredSecondsAreCounted(t *testing.T) {
 	still := func(int) int64 { return 1e6 }
 	for _, x := range []struct {
@@ -217,8 +215,7 @@ func TestWholeMeasuredSecondsAreCounted(t *testing.T) {
 	}
 }
 
-// TestWarmUpDetectedDespiteEqualMedians: of equal values a test by
-// ranks knows less, and an outlier among them moves where the beginning ends.
+// With ties a rank test has less power, and an outlier among them moves the end of the beginning.
 func TestWarmUpDetectedDespiteEqualMedians(t *testing.T) {
 	for outlier := 4; outlier < 14; outlier++ {
 		in := lasting(500, seconds(14, func(i int) int64 {
@@ -236,8 +233,8 @@ func TestWarmUpDetectedDespiteEqualMedians(t *testing.T) {
 	}
 }
 
-// TestShortWarmUpSuggestsLength that lies beyond its end: seconds are
-// unlike until 6 s after the beginning of the run, of which 2 are its warm-up.
+// The advised length is beyond its end: seconds differ until 6 s after the start of the run, of which 2 are
+// warm-up.
 func TestShortWarmUpSuggestsLength(t *testing.T) {
 	dice := rand.New(rand.NewPCG(5, 6))
 	p50, p99 := around(dice, 1e5), around(dice, 1e6)

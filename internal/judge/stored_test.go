@@ -11,7 +11,7 @@ import (
 	files "github.com/weirmq/weir/internal/golden"
 )
 
-// TestStoredRunsAreJudgedAlike holds every word of the verdicts on the kept runs.
+// Compares every word of the verdicts on the stored runs.
 func TestStoredRunsAreJudgedAlike(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

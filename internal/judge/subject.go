@@ -7,20 +7,20 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A subject is a run as its checks read it: its result, and one host that sent or
-// received, which of a run by several agents is each of theirs in turn.
+// A subject is a run as its checks see it: its result, and one host that sent or received; with several
+// agents, each agent's in turn.
 type subject struct {
 	*result.Result
 	evidence   result.Evidence // zero in results of older versions
 	objectives []Objective
 
-	host *result.Host // empty where nothing is known of it
-	cost result.Cost  // of the instrument there
-	perS float64      // messages/s that are offered from there, where that is most
-	idle bool         // nothing is sent from there
+	host *result.Host // empty if unknown
+	cost result.Cost  // of the instrument on it
+	perS float64      // highest rate offered from it, in messages/s
+	idle bool         // nothing is sent from it
 }
 
-// subjectOf returns the run of a result, with its own host.
+// subjectOf returns the run of a result, on its own host.
 func subjectOf(r *result.Result, objectives []Objective) *subject {
 	s := &subject{Result: r, objectives: objectives, host: &r.Host, idle: r.Consuming()}
 	if r.Evidence != nil {
@@ -33,7 +33,7 @@ func subjectOf(r *result.Result, objectives []Objective) *subject {
 	return s
 }
 
-// on returns the run with an agent's host.
+// on returns the run on an agent's host.
 func (s *subject) on(a *result.Agent) *subject {
 	own := *s
 	own.host, own.cost, own.idle = new(result.Host), result.Cost{}, s.idle || a.Producers == 0
@@ -51,14 +51,13 @@ func (s *subject) on(a *result.Agent) *subject {
 	return &own
 }
 
-// closed reports whether there was no schedule to be late for.
+// closed reports whether there was no schedule, and so no lateness.
 func (s *subject) closed() bool { return s.Run.Loop == result.LoopClosed }
 
-// filling reports whether nothing received while messages were offered, so that the
-// backlog grew on purpose.
+// filling reports whether nothing received while messages were offered, to build up a backlog.
 func (s *subject) filling() bool { return s.Run.Mode == result.ModeBacklog }
 
-// endedFor says why weir ended the run itself; "" where it did not.
+// endedFor says why weir ended the run itself; "" if it did not.
 func (s *subject) endedFor() string {
 	if g := s.Run.Gone; g != nil && s.evidence.Cut {
 		return g.Why
@@ -66,8 +65,7 @@ func (s *subject) endedFor() string {
 	return s.evidence.EndedFor
 }
 
-// gone says why the system counts as gone at the end of a run that was not cut
-// short; "" where it was there.
+// gone says why the system counts as gone at the end of a run that was not cut short; "" if it was there.
 func (s *subject) gone() string {
 	if g := s.Run.Gone; g != nil && !s.evidence.Cut {
 		return g.Why
@@ -79,9 +77,9 @@ func (s *subject) window() time.Duration {
 	return time.Duration(math.Round(s.Run.MeasureS * float64(time.Second)))
 }
 
-// response is the distribution that decides which percentiles are told: the first
-// response, or the service times of a run that has none. It is nil without either.
-// Where replies confirm, the round trip is all that a sender knows.
+// response is the distribution that decides which percentiles are reported: the first response, or the
+// service times of a run without; nil if neither. If replies confirm, the round trip is all that a sender
+// knows.
 func (s *subject) response() *result.Dist {
 	l := &s.Latency
 	return first(l.Send.Response, l.RTT.Response, l.Send.Service, l.RTT.Service)
@@ -98,15 +96,13 @@ func first(ds ...*result.Dist) *result.Dist {
 	return nil
 }
 
-// waited reports whether messages waited for room in the system, or for the client
-// library, as when_full says.
+// waited reports whether messages waited for room in the system or in the client library, by when_full.
 func (s *subject) waited() bool {
 	d := s.Latency.Send.Blocked
 	return s.evidence.WhenFull == result.WhenFullWait && d != nil && d.MaxNS != nil && *d.MaxNS > 0
 }
 
-// overflown is how many samples over an hour there are in all distributions. Those
-// less lateness repeat others.
+// overflown counts the samples over an hour in all distributions, without the on-time copies.
 func (s *subject) overflown() (n uint64) {
 	l := &s.Latency
 	for _, d := range []*result.Dist{

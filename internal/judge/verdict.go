@@ -23,13 +23,12 @@ const (
 	CheckOverflow = "overflow"
 	CheckNetwork  = "network"
 	CheckBlocked  = "blocked"
-	CheckReceived = "received rate" // only where nothing is sent
-	CheckDrain    = "drained rate"  // only where a backlog was drained
+	CheckReceived = "received rate" // only if nothing is sent
+	CheckDrain    = "drained rate"  // only if a backlog was drained
 )
 
-// Verdict judges a run by what its result holds, and against the objectives. It does
-// not look at the result's own verdict. Of a result that an older version stored,
-// checks may be missing what they need: they have not run then (see Again).
+// Verdict judges a run by its result and against the objectives. It ignores the result's stored verdict.
+// Checks that lack data in a result of an older version do not run (see Again).
 func Verdict(r *result.Result, objectives []Objective) result.Verdict {
 	s := subjectOf(r, objectives)
 	checks := []check{run(s), books(s), failed(s), lateness(s), rate(s), samples(s), ledger(s), overflow(s), steady(s)}
@@ -59,7 +58,7 @@ func Verdict(r *result.Result, objectives []Objective) result.Verdict {
 	return v
 }
 
-// Worst returns the worst status of the checks that ran; valid where none did.
+// Worst returns the worst status of the checks that ran; valid if none did.
 func Worst(checks []result.Check) result.Status {
 	worst := result.Valid
 	for _, c := range checks {
@@ -70,8 +69,8 @@ func Worst(checks []result.Check) result.Status {
 	return worst
 }
 
-// Deciding returns the checks that give a verdict its status: none of a valid one, and of an
-// invalid one only those that are invalid. A finding that another check has too is left out.
+// Deciding returns the checks that determine a verdict's status: none for a valid one, only the invalid
+// ones for an invalid one. It omits findings that another check has too.
 func Deciding(v *result.Verdict) (checks []result.Check) {
 	for _, c := range v.Checks {
 		if c.Status == v.Status && rankOf(c.Status) > rankOf(result.Valid) && c.With == "" {
@@ -81,13 +80,13 @@ func Deciding(v *result.Verdict) (checks []result.Check) {
 	return checks
 }
 
-// Reasons names the checks that are why a run is not valid; "" of a valid one.
+// Reasons names the checks that keep a run from being valid; "" if it is valid.
 func Reasons(v *result.Verdict) string {
 	var names []string
 	for _, c := range Deciding(v) {
 		names = append(names, c.Name)
 	}
-	if n := len(names) - mostReasons; n > 1 { // one more has room
+	if n := len(names) - mostReasons; n > 1 { // there is room for one more
 		names = append(names[:mostReasons], fmt.Sprintf("%d more", n))
 	}
 	return strings.Join(names, ", ")
@@ -148,16 +147,14 @@ func books(s *subject) check {
 	return c
 }
 
-// fellBehind reports whether so many messages are unsent because the lanes were
-// late that it shows in the offered rate.
+// fellBehind reports whether enough messages are unsent due to late pacers to show in the offered rate.
 func (s *subject) fellBehind() bool {
 	return float64(s.evidence.Behind) > rateShortfall*float64(s.Messages.Scheduled)
 }
 
-// rate checks that what was offered is what was asked for. Messages that were
-// not sent although the lanes turned to them in time found the system without
-// room: that is its limit, not ours, and their ages are in the response. Where
-// the generator itself was late the shortfall is ours.
+// rate checks that the offered rate is the requested one. Messages that were not sent although the pacers
+// reached them in time found the system without room: that is the system's limit, and their ages are in the
+// response. If the generator was late, the shortfall is ours.
 func rate(s *subject) check {
 	limit := say("rate.limit", "limit", rateShortfall, "limit_late", secondRateShortfall*1e9)
 	m := &s.Messages
@@ -196,7 +193,7 @@ func rate(s *subject) check {
 	switch {
 	case waited:
 		value.Values["took"], value.Values["after"] = inWindow, m.Sent-min(m.Sent, s.evidence.Sent)
-	case beyond && !ours && len(gone) == 0 && s.waited(): // what waited may have been sent in the drain
+	case beyond && !ours && len(gone) == 0 && s.waited(): // messages that waited may have been sent in the drain
 		value.Values["took"] = min(1-part, inWindow)
 	case beyond && !ours && len(gone) == 0:
 		value.Values["took"] = 1 - part
@@ -228,8 +225,8 @@ func rate(s *subject) check {
 	return c
 }
 
-// Full reports whether a check of the rate (CheckRate) says that the system, and not the
-// generator, did not take the rate. That is by design no reason against the figures.
+// Full reports whether a rate check (CheckRate) says that the system, not the generator, failed to take the
+// rate. This is by design no reason against the figures.
 func Full(c result.Check) bool {
 	return c.Name == CheckRate && c.Status == result.Valid &&
 		(says(c, "rate.full", "rate.waited", "rate.slow_start") || c.Codes == nil && strings.HasPrefix(c.Value, "the system took "))
@@ -243,9 +240,8 @@ func says(c result.Check, codes ...string) bool {
 	return slices.ContainsFunc(codes, func(code string) bool { return slices.Contains(c.Codes, code) })
 }
 
-// samples tells which percentiles are not told. Too few for some make nothing
-// wrong; where they are too few for every one there is no figure left to use
-// but a count and a maximum, which is a reservation.
+// samples reports which percentiles are omitted. Too few samples for some percentiles is fine; too few for
+// all leaves only a count and a maximum, which is a reservation.
 func samples(s *subject) check {
 	limit := say("samples.limit", "limit", stats.MinBeyond)
 	d := first(s.response(), s.e2e())
@@ -290,8 +286,8 @@ func drain(s *subject) check {
 	return c.suspect(float64(rest) < drainedLeast*float64(first), "drain.small")
 }
 
-// received checks that the rate of a run that only receives is not that of what a
-// client library had fetched before it handed over the first message.
+// received checks that the rate of a run that only receives is not that of what a client library had
+// prefetched.
 func received(s *subject) check {
 	c := valid(CheckReceived, say("received.limit", "limit", atFirstMost), say("received.value", "first", s.evidence.FirstCalls, "received", s.evidence.Received))
 	return c.suspect(float64(s.evidence.FirstCalls) > atFirstMost*float64(s.evidence.Received), "received.few_calls")

@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// Schema of the native histograms: 2^schema buckets for each doubling, so that a
-// bucket is 2.2 % wide. What is less than a nanosecond counts as zero.
+// The schema of the native histograms: 2^schema buckets per doubling, so that a bucket is 2.2 % wide. Less
+// than a nanosecond counts as zero.
 const (
 	schema        = 5
 	zeroThreshold = 1e-9
@@ -61,7 +61,7 @@ func (s *Figures) Gather() ([]*dto.MetricFamily, error) {
 	return families, nil
 }
 
-// durations are the distributions that have samples.
+// durations returns the distributions with samples.
 func (s *Figures) durations() *dto.MetricFamily {
 	f := family("weir_message_duration_seconds", "Latencies by distribution, in the words of the glossary.", dto.MetricType_HISTOGRAM, "")
 	for k := range measure.NumKinds {
@@ -87,7 +87,7 @@ func (s *Figures) counter(n uint64, labels ...[2]string) *dto.Metric {
 	return s.metric(&dto.Metric{Counter: &dto.Counter{Value: &v}}, labels...)
 }
 
-// metric gives m its labels, sorted by name.
+// metric sets m's labels, sorted by name.
 func (s *Figures) metric(m *dto.Metric, labels ...[2]string) *dto.Metric {
 	all := append(slices.Clone(s.labels), labels...)
 	slices.SortFunc(all, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
@@ -97,7 +97,7 @@ func (s *Figures) metric(m *dto.Metric, labels ...[2]string) *dto.Metric {
 	return m
 }
 
-// bounds are those of classic buckets, for readers that know no native ones: ns.
+// bounds are the bounds of classic buckets, in ns, for readers without native histograms.
 func bounds() []int64 {
 	var b []int64
 	for v := int64(1_000); v <= 10_000_000_000; v *= 10 {
@@ -106,7 +106,7 @@ func bounds() []int64 {
 	return b
 }
 
-// histogram writes c, which has samples, in seconds: native buckets and classic ones.
+// histogram converts c, which has samples, to seconds, with native and classic buckets.
 func histogram(c *measure.Counts) *dto.Histogram {
 	total, sum := c.Total(), c.Mean()*float64(c.Total())/nanosecond
 	sch, threshold, zeros := int32(schema), float64(zeroThreshold), uint64(0)
@@ -139,7 +139,7 @@ func histogram(c *measure.Counts) *dto.Histogram {
 	return h
 }
 
-// follow adds bucket i, after last, to the spans.
+// follow appends bucket i, which comes after last, to the spans.
 func follow(spans []*dto.BucketSpan, last, i int32) []*dto.BucketSpan {
 	n := len(spans)
 	if n > 0 && i == last+1 {

@@ -1,6 +1,5 @@
-// Package metrics shows a run to Prometheus, and pushes it to OpenTelemetry, while it
-// goes: counters, gauges and native histograms, fed with the readings that the run makes
-// once a second anyway.
+// Package metrics exposes a run in progress to Prometheus, and pushes it to OpenTelemetry: counters, gauges
+// and native histograms, updated by the run's readings once a second.
 package metrics
 
 import (
@@ -19,14 +18,14 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// loopback is where a server listens that is given a port alone.
+// loopback is the host of a server given only a port.
 const loopback = "127.0.0.1"
 
-// Path is where a server answers.
+// Path is the URL path of the metrics.
 const Path = "/metrics"
 
-// Address returns the address to listen at. It takes PORT, :PORT and HOST:PORT; the
-// first two mean this host alone. Port 0 is any that is free.
+// Address parses an address to listen on: PORT, :PORT or HOST:PORT; the first two mean this host only. Port
+// 0 picks a free one.
 func Address(s string) (string, error) {
 	const allowed = "PORT, :PORT or HOST:PORT, such as :9464; without a host only this one can read it"
 	host, port, err := net.SplitHostPort(s)
@@ -47,8 +46,8 @@ func Address(s string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Figures are those of the run that was begun last. The zero value has none. Methods may be
-// called from any goroutine.
+// Figures are the metrics of the latest run. The zero value has none. Methods may be called from any
+// goroutine.
 type Figures struct {
 	mu      sync.Mutex
 	labels  [][2]string
@@ -58,8 +57,8 @@ type Figures struct {
 	sum     measure.Snapshot
 }
 
-// Begin forgets the run before and begins one: its name, its number among others
-// from 1, and its driver become labels of every series.
+// Begin starts the metrics of a new run: its name, its number among others from 1, and its driver become
+// labels of every series.
 func (f *Figures) Begin(name string, number int, driver string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,14 +67,14 @@ func (f *Figures) Begin(name string, number int, driver string) {
 	f.sum = measure.Snapshot{}
 }
 
-// Phase says that a part of the run begins: warmup, measure, drain.
+// Phase starts a phase of the run: warmup, measure, drain.
 func (f *Figures) Phase(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.phase = name
 }
 
-// Interval counts what happened since the last one. It keeps nothing of iv.
+// Interval adds an interval. It does not retain iv.
 func (f *Figures) Interval(iv *measure.Interval) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,21 +82,21 @@ func (f *Figures) Interval(iv *measure.Interval) {
 	f.sum.Add(iv)
 }
 
-// A Server answers Prometheus with figures. Its methods may be called from any goroutine.
+// A Server serves figures to Prometheus. Its methods may be called from any goroutine.
 type Server struct {
 	http   *http.Server
 	at     string
 	served chan error
 }
 
-// Listen serves f at an address that Address returned until Close.
+// Listen serves f at an address from Address until Close.
 func Listen(ctx context.Context, address string, f *Figures) (*Server, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for Prometheus: %w", err)
 	}
 	s := &Server{at: l.Addr().String(), served: make(chan error, 1)}
-	const most, limit = 4, 10 * time.Second // requests at once, and for each
+	const most, limit = 4, 10 * time.Second // concurrent requests, and time for each
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, promhttp.HandlerFor(f, promhttp.HandlerOpts{MaxRequestsInFlight: most, Timeout: limit}))
 	s.http = &http.Server{Handler: mux, ReadTimeout: limit, WriteTimeout: 2 * limit, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
@@ -105,7 +104,7 @@ func Listen(ctx context.Context, address string, f *Figures) (*Server, error) {
 	return s, nil
 }
 
-// URL returns where the figures are.
+// URL returns the URL of the metrics.
 func (s *Server) URL() string { return "http://" + s.at + Path }
 
 // Close ends the server and its connections.

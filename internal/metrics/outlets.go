@@ -7,16 +7,15 @@ import (
 	"github.com/weirmq/weir/internal/network"
 )
 
-// Outlets show the runs of a process to other programs while they go: by a server that
-// Prometheus asks, and by pushing them to OpenTelemetry. Both are in the host's own network,
-// whatever network a run has.
+// Outlets publish the runs of a process to other programs: with a server for Prometheus, and by pushing to
+// OpenTelemetry. Both use the host's own network, whatever network a run has.
 type Outlets struct {
 	Figures
 	server *Server
 	push   *Push
 }
 
-// Listen serves the figures at an address as Address takes it, and returns where they are.
+// Listen serves the figures at an address as parsed by Address, and returns their URL.
 func (o *Outlets) Listen(ctx context.Context, address string) (url string, err error) {
 	at, err := Address(address)
 	if err == nil {
@@ -31,8 +30,8 @@ func (o *Outlets) Listen(ctx context.Context, address string) (url string, err e
 	return o.server.URL(), nil
 }
 
-// Push pushes the figures to a collector as Collector takes it. failed is called once, from
-// another goroutine, when a push fails first.
+// Push pushes the figures to a collector as parsed by Collector. failed is called once, from another
+// goroutine, at the first failed push.
 func (o *Outlets) Push(ctx context.Context, collector, version string, failed func(error)) error {
 	to, err := Collector(collector)
 	if err == nil {
@@ -41,7 +40,7 @@ func (o *Outlets) Push(ctx context.Context, collector, version string, failed fu
 	return err
 }
 
-// Begin pushes the last of the run before, and begins the next.
+// Begin pushes the final figures of the previous run, and begins the next.
 func (o *Outlets) Begin(name string, number int, driver string) {
 	if o.push != nil {
 		o.push.Flush(context.Background())
@@ -49,7 +48,7 @@ func (o *Outlets) Begin(name string, number int, driver string) {
 	o.Figures.Begin(name, number, driver)
 }
 
-// Close ends both, and returns how many pushes there were and how many of them failed.
+// Close ends both, and returns the number of pushes and of failed ones.
 func (o *Outlets) Close(ctx context.Context) (pushes, failures uint64, err error) {
 	if o.server != nil {
 		err = o.server.Close()
@@ -60,7 +59,7 @@ func (o *Outlets) Close(ctx context.Context) (pushes, failures uint64, err error
 	return pushes, failures, err
 }
 
-// onHost dials in the host's own network from a run that has another one; nil elsewhere.
+// onHost returns a dialer for the host's own network if the run has another one; else nil.
 func onHost() Dial {
 	if !network.Inside() {
 		return nil

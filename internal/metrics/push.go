@@ -20,18 +20,16 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// How often figures are pushed, and how long one push may take: a collector that does not
-// answer gets no other before.
+// The interval of pushes, and the time limit of each, during which no other push starts.
 const (
 	pushEvery = time.Second
 	pushLimit = 5 * time.Second
 )
 
-// otlpPath is where a collector takes metrics, by the specification of OTLP over HTTP.
+// otlpPath is the default path of a collector, by the specification of OTLP over HTTP.
 const otlpPath = "/v1/metrics"
 
-// Collector returns the URL to push to. It takes http and https; without a path it is
-// /v1/metrics.
+// Collector parses the URL to push to. It accepts http and https; the default path is /v1/metrics.
 func Collector(s string) (string, error) {
 	const allowed = "a URL of OTLP over HTTP, such as http://127.0.0.1:4318"
 	u, err := url.Parse(s)
@@ -46,23 +44,22 @@ func Collector(s string) (string, error) {
 	return u.String(), nil
 }
 
-// A Push pushes figures to an OpenTelemetry collector. Its methods may be called from any
-// goroutine.
+// A Push pushes figures to an OpenTelemetry collector. Its methods may be called from any goroutine.
 type Push struct {
 	reader   *metric.PeriodicReader
 	provider *metric.MeterProvider
 	counting *counting
 }
 
-// Dial makes a connection, as net.Dialer.DialContext does.
+// Dial opens a connection, like net.Dialer.DialContext.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Pushing pushes f once a second to a URL that Collector returned, until Close. Headers and
-// certificates are those of the variables OTEL_EXPORTER_OTLP_*, as the OpenTelemetry SDK
-// reads them. dial makes the connections; nil: as any other of this process, and then
-// those certificates count. failed is called once, from another goroutine, when a push fails first.
+// Pushing pushes f once a second to a URL from Collector, until Close. Headers and certificates come from
+// the variables OTEL_EXPORTER_OTLP_*, as the OpenTelemetry SDK reads them. dial opens connections; only
+// with nil, the process's default, do those certificates apply. failed is called once, from another
+// goroutine, at the first failed push.
 func Pushing(ctx context.Context, collector, version string, f *Figures, dial Dial, failed func(error)) (*Push, error) {
-	// A push that fails is not tried again: the next one has the same sums and more.
+	// Failed pushes are not retried: the next one has the same cumulative sums.
 	options := []otlpmetrichttp.Option{
 		otlpmetrichttp.WithEndpointURL(collector), otlpmetrichttp.WithTimeout(pushLimit), otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: false}),
 	}
@@ -85,14 +82,14 @@ func Pushing(ctx context.Context, collector, version string, f *Figures, dial Di
 	return p, nil
 }
 
-// Flush pushes what the figures are now. It takes 5 s at most.
+// Flush pushes the current figures. It takes at most 5 s.
 func (p *Push) Flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
 	_ = p.reader.ForceFlush(ctx) // the exporter counts it
 }
 
-// Close pushes a last time, and returns how many pushes there were and how many failed.
+// Close pushes a last time, and returns the number of pushes and of failed ones.
 func (p *Push) Close(ctx context.Context) (pushes, failures uint64) {
 	ctx, cancel := context.WithTimeout(ctx, 2*pushLimit)
 	defer cancel()
@@ -100,8 +97,8 @@ func (p *Push) Close(ctx context.Context) (pushes, failures uint64) {
 	return p.counting.pushes.Load(), p.counting.failures.Load()
 }
 
-// counting is an exporter that counts what becomes of each push, and keeps errors from the
-// SDK, which has one handler for a whole process.
+// counting is an exporter that counts pushes and failures, and hides errors from the SDK, whose error
+// handler is global.
 type counting struct {
 	metric.Exporter
 	pushes, failures atomic.Uint64

@@ -60,7 +60,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// TestPushContainsRunFigures: read with OpenTelemetry's own definitions of the format.
+// Decoded with OpenTelemetry's own definitions of the format.
 func TestPushContainsRunFigures(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	r := &receiver{}
@@ -113,7 +113,7 @@ func TestPushContainsRunFigures(t *testing.T) {
 	}
 }
 
-// TestFailingCollectorIsReportedOnce, and the pushes go on.
+// Later pushes continue.
 func TestFailingCollectorIsReportedOnce(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	s := httptest.NewServer(&receiver{status: http.StatusServiceUnavailable})

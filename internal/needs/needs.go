@@ -1,6 +1,6 @@
-// Package needs skips a test where it cannot or need not run. Three reasons exist: the run is a short
-// one, the race detector cannot find more than other tests let it find, or the host lacks something.
-// A test skips in no other way, so that CI notices each check that is missing.
+// Package needs skips tests that cannot or need not run, for one of three reasons: the run is a short one,
+// the race detector cannot find more than in other tests, or the host lacks something. Tests skip in no
+// other way, so that CI notices each missing check.
 package needs
 
 import (
@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// Absent is the variable with the names of what a host of CI lacks, separated by spaces.
+// Absent is the variable with the names of what a CI host lacks, separated by spaces.
 const Absent = "WEIR_TESTS_ABSENT"
 
-// Less reports whether a test that repeats something should repeat it less often.
+// Less reports whether a test should do fewer repetitions.
 func Less() bool { return testing.Short() || Race }
 
 // Time skips t in a run with -short, as make test does. Such a test uses real time, several

@@ -1,6 +1,5 @@
-// Package proctree reads from /proc, as Linux has it, which processes there are
-// and who stems from whom. It takes the file system as a parameter and compiles
-// everywhere: where there is no /proc nothing is found.
+// Package proctree reads the process tree from Linux's /proc. It takes the file system as a parameter and
+// compiles everywhere: without /proc it finds nothing.
 package proctree
 
 import (
@@ -11,19 +10,19 @@ import (
 	"strconv"
 )
 
-// A Stat is what the host tells of one process.
+// A Stat describes one process.
 type Stat struct {
 	Pid    int
 	Parent int
-	State  byte   // as ps(1) has it: R, S, Z, ...
-	Start  uint64 // ticks from boot to its start: with Pid it names the process for good
+	State  byte   // as in ps(1): R, S, Z, ...
+	Start  uint64 // start in ticks since boot: unique together with Pid
 
-	// Its own, and of the ended children that it has waited for.
+	// Its own, and those of ended children that it has waited for.
 	User, System uint64 // ticks of processor time
-	MajorFaults  uint64 // pages that had to come from a disk
+	MajorFaults  uint64 // page faults that needed the disk
 }
 
-// Dead reports whether the process has ended, and only its entry is left.
+// Dead reports whether the process is a zombie.
 func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
 
 // Stopped reports whether a signal has stopped the process.
@@ -32,18 +31,17 @@ func (s Stat) Stopped() bool { return s.State == 'T' }
 // Host is the file system of this host.
 func Host() fs.FS { return os.DirFS("/") }
 
-// One reads one process; false where there is none of that number.
+// One reads one process; false if it does not exist.
 func One(root fs.FS, pid int) (Stat, bool) {
 	b, err := fs.ReadFile(root, "proc/"+strconv.Itoa(pid)+"/stat")
 	if err != nil {
-		return Stat{}, false // gone meanwhile
+		return Stat{}, false // it ended meanwhile
 	}
 	return parse(pid, b)
 }
 
-// parse reads "pid (name) state ppid ..."; proc(5) numbers the fields
-// from 1. The name may hold anything, so what counts is behind its last
-// parenthesis.
+// parse parses "pid (name) state ppid ..."; proc(5) numbers the fields from 1. The name may contain
+// anything, so it skips to the last parenthesis.
 func parse(pid int, b []byte) (Stat, bool) {
 	const state, parent, faults, user, system, ofChildren, start = 3, 4, 12, 14, 15, 2, 22
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
@@ -69,7 +67,7 @@ func parse(pid int, b []byte) (Stat, bool) {
 	return s, true
 }
 
-// All reads every process. It costs some 20 us for each.
+// All reads every process, at about 20 µs each.
 func All(root fs.FS) map[int]Stat {
 	entries, err := fs.ReadDir(root, "proc")
 	if err != nil {
@@ -88,9 +86,8 @@ func All(root fs.FS) map[int]Stat {
 	return all
 }
 
-// Below returns who stems from a process, as long as the parents live: parents
-// before their children, and those of one parent in their order. It is not among
-// them itself.
+// Below returns the living descendants of a process, parents before their children, and siblings in order.
+// The process itself is not included.
 func Below(all map[int]Stat, pid int) []int {
 	children := map[int][]int{}
 	for p, s := range all {
@@ -100,7 +97,7 @@ func Below(all map[int]Stat, pid int) []int {
 	for i := 0; i < len(found); i++ {
 		slices.Sort(children[found[i]])
 		found = append(found, children[found[i]]...)
-		delete(children, found[i]) // once: the kernel knows no circle, a torn reading may
+		delete(children, found[i]) // visit once: the kernel has no cycles, but a torn read may
 	}
 	return found[1:]
 }

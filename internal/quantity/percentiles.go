@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// MostPercentiles is how many Percentiles takes.
+// MostPercentiles is the maximum for Percentiles.
 const MostPercentiles = 50
 
-// Percentiles reads a list such as "50,99,99.9" or "p50, 99.9%", each once.
+// Percentiles parses a list such as "50,99,99.9" or "p50, 99.9%", without duplicates.
 func Percentiles(text string) ([]float64, error) {
 	var out []float64
 	for word := range strings.SplitSeq(text, ",") {

@@ -1,8 +1,7 @@
-// Package quantity reads and writes numbers, times, sizes and rates. It reads them in the
-// spellings that people type and that other tools print: 10_000, 1,000, 1e4, 10k, 1.5KiB,
-// 90sec, 8 min 20 s. It reads exactly: what it returns is what the text says, never a rounded
-// value. It writes for people: times to three significant digits in the unit that fits, counts
-// with thousands separated.
+// Package quantity parses and formats numbers, times, sizes and rates. It accepts the spellings that people
+// type and other tools print: 10_000, 1,000, 1e4, 10k, 1.5KiB, 90sec, 8 min 20 s. Parsing is exact and
+// never rounds. Formatting is for people: times to three significant digits in a suitable unit, counts with
+// thousands separators.
 package quantity
 
 import (
@@ -39,7 +38,7 @@ var (
 	component = regexp.MustCompile(`^ ?([0-9][0-9_,]*\.?[0-9]*|\.[0-9]+) ?([a-zµμ]+)`)
 )
 
-// units are those of a duration.
+// unitOf returns the unit of a duration.
 func unitOf(name string) (time.Duration, bool) {
 	switch name {
 	case "ns":
@@ -62,11 +61,10 @@ func unitOf(name string) (time.Duration, bool) {
 
 var errSyntax = errors.New("malformed")
 
-// Decimal reads the number at the beginning of s, and returns the rest of s behind
-// it. A comma stands before each three digits or nowhere, underscores stand between
-// digits, and an exponent has at most two digits. k and K behind it mean thousand, M
-// million, and G thousand million; m means nothing here, because it may be a minute.
-// A sign is not a part of a number.
+// Decimal parses the number at the beginning of s, and returns the rest of s. Commas separate all groups of
+// three digits or none, underscores may stand between digits, and an exponent has at most two digits. k and
+// K after it mean thousand, M million, and G thousand million; m means nothing here, because it may be a
+// minute. A sign is not part of a number.
 func Decimal(s string) (v *big.Rat, rest string, err error) {
 	m := number.FindString(s)
 	if m == "" {
@@ -88,9 +86,9 @@ func Decimal(s string) (v *big.Rat, rest string, err error) {
 	return v.Mul(v, new(big.Rat).SetInt64(scale)), trimmed[1:], nil
 }
 
-// MayBeList returns the number that s is without its commas where s may as well be a
-// list: "100,500" and "64,256". It is "" for all other texts. A unit behind the number
-// makes it a number. So does a group that begins with 0 ("1,000"): no list has "000".
+// MayBeList returns s without its commas if it is a number that could also be a list: "100,500" and
+// "64,256". It is "" for all other texts. A unit after the number makes it a number. So does a group that
+// begins with 0 ("1,000"): no list has "000".
 func MayBeList(s string) (plain string) {
 	s = strings.TrimPrefix(s, "+")
 	if !strings.Contains(s, ",") || strings.Contains(s, ",0") || number.FindString(s) != s {
@@ -99,8 +97,8 @@ func MayBeList(s string) (plain string) {
 	return strings.ReplaceAll(s, ",", "")
 }
 
-// Whole reads a whole number, which may end in k, M or G: "1,000,000", "100k", "1e6".
-// ok is false where s is not one, may be a list, or is over the greatest uint64.
+// Whole parses a whole number, which may end in k, M or G: "1,000,000", "100k", "1e6". ok is false if s is
+// not one, may be a list, or exceeds a uint64.
 func Whole(s string) (n uint64, ok bool) {
 	v, rest, err := Decimal(s)
 	if err != nil || MayBeList(s) != "" || rest != "" || !v.IsInt() || !v.Num().IsUint64() {
@@ -109,16 +107,16 @@ func Whole(s string) (n uint64, ok bool) {
 	return v.Num().Uint64(), true
 }
 
-// Share reads 0, or a percentage below 100 with its sign, as a part.
+// Share parses 0, or a percentage below 100 with its sign, as a fraction.
 func Share(s string) (part float64, ok bool) {
 	text, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	return v / 100, err == nil && (percent || v == 0) && v >= 0 && v < 100
 }
 
-// Duration reads a duration: what time.ParseDuration reads, also with words for the
-// units ("90sec", "1min"), with days ("2d") and with spaces ("8 min 20 s"). A day has
-// 24 hours. A number without a unit is an error, unless it is 0.
+// Duration parses a duration: the syntax of time.ParseDuration, and also units as words ("90sec", "1min"),
+// days ("2d") and spaces ("8 min 20 s"). A day has 24 hours. A number without a unit is an error, unless it
+// is 0.
 func Duration(s string) (time.Duration, error) {
 	if d, err := time.ParseDuration(s); err == nil {
 		return d, nil
@@ -145,9 +143,8 @@ func Duration(s string) (time.Duration, error) {
 	return time.Duration(ns.Int64()), nil
 }
 
-// Size reads a number of bytes. K, M, G and T alone are powers of 1024, and so are
-// KiB, MiB, GiB and TiB; KB, MB, GB and TB are powers of 1000. This is what the GNU
-// tools do. Capitals and small letters mean the same. A fraction must make whole bytes.
+// Size parses a number of bytes. K, M, G and T are powers of 1024, like KiB, MiB, GiB and TiB; KB, MB, GB
+// and TB are powers of 1000, as in the GNU tools. Case does not matter. A fraction must give whole bytes.
 // What may be a list is an error.
 func Size(s string) (int64, error) {
 	if MayBeList(s) != "" {

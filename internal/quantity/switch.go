@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Switch reads whether something is on or off: 1, true, yes, on, and their opposites.
+// Switch parses an on/off value: 1, true, yes, on, and their opposites.
 func Switch(s string) (on bool, err error) {
 	switch strings.ToLower(s) {
 	case "1", "true", "yes", "on":

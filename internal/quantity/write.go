@@ -15,12 +15,11 @@ var units = []struct {
 	{"min", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}, {"ns", 1},
 }
 
-// timeUnit returns the largest unit that ns has at least one of; minutes only from 1,000 s
-// on.
+// timeUnit returns the largest unit that fits into ns; minutes only from 1,000 s on.
 func timeUnit(ns int64) (name string, size float64) {
 	v := math.Abs(float64(ns))
 	for i, u := range units {
-		// What rounds up to 1,000 of a unit is one of the next.
+		// A value that rounds up to 1,000 of a unit is one of the next.
 		if v >= u.ns*0.9995 && (i > 0 || v >= 999.5e9) {
 			return u.name, u.ns
 		}
@@ -28,15 +27,14 @@ func timeUnit(ns int64) (name string, size float64) {
 	return "ns", 1
 }
 
-// Time returns a duration of ns nanoseconds to three significant digits:
-// "1.23 ms", "12 ns", "0 ns".
+// Time formats a duration of ns nanoseconds to three significant digits: "1.23 ms", "12 ns", "0 ns".
 func Time(ns int64) string {
 	name, size := timeUnit(ns)
 	return Significant(float64(ns)/size, name == "ns") + " " + name
 }
 
-// TimeBeside writes an end of the interval of a value, in ns: in the value's unit, or with
-// its own where it is so far off that a number of that unit would not be read.
+// TimeBeside formats an end of a value's interval, in ns: in the value's unit, or with its own if the
+// number would be unreadable in that unit.
 func TimeBeside(end, value int64) string {
 	name, size := timeUnit(value)
 	if v := math.Abs(float64(end)) / size; end == 0 || v >= 0.0995 && v < 9_999.5 {
@@ -45,8 +43,7 @@ func TimeBeside(end, value int64) string {
 	return Time(end)
 }
 
-// Significant writes v to three significant digits, whole units of ns as they
-// are.
+// Significant formats v to three significant digits; whole units of ns are kept exact.
 func Significant(v float64, whole bool) string {
 	a := math.Abs(v)
 	switch {
@@ -130,7 +127,7 @@ func Commas(s string) string {
 	return sign + b.String()
 }
 
-// Counted writes a number of things: "1 run", "2 runs".
+// Counted formats a number of things: "1 run", "2 runs".
 func Counted[N int | uint64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one

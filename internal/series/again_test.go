@@ -14,9 +14,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestVerdictFollowsFromStoredResult does runs of scenarios taken at random. The
-// verdict of each, reached again from its folder, is the one that the run had before
-// anything was written, to the letter.
+// Executes runs of random scenarios. The verdict of each, judged again from its folder, must equal the
+// run's verdict before anything was written.
 func TestVerdictFollowsFromStoredResult(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

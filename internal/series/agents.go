@@ -16,8 +16,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// result writes into a result what is known of the agents that did the run, and
-// of their clocks.
+// result adds the agents that executed the run, and their clocks, to a result.
 func (m *team) result(raw *engine.Raw, r *result.Result) {
 	if m.done == nil {
 		return
@@ -52,7 +51,7 @@ func (m *team) result(raw *engine.Raw, r *result.Result) {
 	}
 }
 
-// agent is one of them.
+// agent returns the result of one agent.
 func (m *team) agent(t *fleet.AgentReport) result.Agent {
 	a := result.Agent{
 		Name: t.Name, Hostname: t.Host, Labels: t.Labels, Missing: t.Part.Missing, LostReports: t.Lost,
@@ -95,7 +94,7 @@ func (m *team) agent(t *fleet.AgentReport) result.Agent {
 	return a
 }
 
-// absences are those of an agent, as they are written.
+// absences converts an agent's absences.
 func absences(all []coordinator.Absence) (out []result.Absence) {
 	for _, x := range all {
 		absence := result.Absence{FromNS: x.From}
@@ -107,7 +106,7 @@ func absences(all []coordinator.Absence) (out []result.Absence) {
 	return out
 }
 
-// carried is how many of n a part of them has.
+// carried is how many of n belong to a part.
 func carried(p schedule.Part, n int) (own int) {
 	for i := p.Index; i < n; i += max(1, p.Count) {
 		own++
@@ -115,8 +114,8 @@ func carried(p schedule.Part, n int) (own int) {
 	return own
 }
 
-// hosts are those that took part: this one, and of a fleet its agents', with the one
-// on which the system was started, before them this one where no agent is on it.
+// hosts returns the hosts of the run: this one, or for a fleet its agents' hosts, first of all the one on
+// which the system was started, and before them this host if no agent is on it.
 func (m *measurement) hosts(own host.Facts) []host.Facts {
 	if m.team.done == nil {
 		return []host.Facts{own}
@@ -125,7 +124,7 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 	for i := range m.team.done.Agents {
 		t := &m.team.done.Agents[i]
 		f := t.Facts
-		if t.Procs == 0 { // its last report did not come
+		if t.Procs == 0 { // its last report is missing
 			f = told(&t.About)
 		}
 		f.Agent = t.Name
@@ -136,7 +135,7 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 	}
 	if x := m.team.done.Starter; x != nil && !x.Part {
 		f := x.Facts
-		if f.Hostname == "" { // it was not heard of
+		if f.Hostname == "" { // nothing is known of it
 			f = told(&x.About)
 		}
 		f.Agent = x.Name
@@ -149,17 +148,17 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 	return all
 }
 
-// told is what an agent that vanished had said of its host when it joined.
+// told returns what a vanished agent said of its host on joining.
 func told(a *protocol.About) host.Facts {
 	f := host.Facts{Hostname: a.Host, Cores: a.Cores}
 	f.OS, f.Arch, _ = strings.Cut(a.OS, "/")
 	return f
 }
 
-// longStall is how long a stall is that no thread of weir's own makes.
+// longStall is the shortest stall, in ns, that no thread of weir's own causes.
 const longStall = int64(10_000_000) // ns
 
-// hiccups sums up stalls; nil where none was looked for. from and to bound the measured window.
+// hiccups sums up scheduling stalls; nil if they were not recorded. from and to bound the measured window.
 func hiccups(c *measure.Counts, stalls []engine.Stall, from, to int64) *result.Hiccups {
 	n := c.Total()
 	if n == 0 {

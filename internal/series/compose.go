@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// compose makes the result of what the engine gave.
+// compose builds the result from the engine's measurements.
 func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	s := m.scenario
 	seconds := float64(raw.To-raw.From) / 1e9
@@ -70,7 +70,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	return r
 }
 
-// discarded is what the system and client libraries counted as dropped in the run.
+// discarded returns what the system and client libraries counted as dropped in the run.
 func discarded(of []driver.Discarded) (all []result.Discarded) {
 	for _, d := range of {
 		by := result.BySystem
@@ -82,9 +82,8 @@ func discarded(of []driver.Discarded) (all []result.Discarded) {
 	return all
 }
 
-// throughput is the rates of the window; what is received has one of its own where
-// a backlog is drained, where nothing is sent, and where a closed loop sends a
-// count. Nothing is offered in a closed loop.
+// throughput returns the rates of the window. The receive rate has its own window if a backlog is drained,
+// if nothing is sent, and if a closed loop sends a fixed count. A closed loop has no offered rate.
 func throughput(raw *engine.Raw, seconds float64, consuming bool) result.Throughput {
 	if seconds <= 0 {
 		return result.Throughput{}
@@ -111,8 +110,8 @@ func throughput(raw *engine.Raw, seconds float64, consuming bool) result.Through
 	return t
 }
 
-// latency is the distributions of the measured phase, with the percentiles that
-// the objectives ask for, and those of asked.
+// latency returns the distributions of the measured phase, with the percentiles of the objectives and those
+// in asked.
 func latency(raw *engine.Raw, objectives []judge.Objective, asked []float64) result.Latency {
 	also := map[string][]float64{}
 	for _, o := range objectives {
@@ -136,8 +135,8 @@ func latency(raw *engine.Raw, objectives []judge.Objective, asked []float64) res
 	}
 }
 
-// host is what this process and its host did in the run; of a fleet only what is a
-// sum over all of it, since its agents have the rest each for itself.
+// hostOf describes this process and its host during the run. For a fleet it has aggregate values only,
+// since its agents have the rest each.
 func (m *measurement) hostOf(raw *engine.Raw) result.Host {
 	h := result.Host{
 		Lanes: raw.Lanes, LaneWaits: raw.LaneWaits,
@@ -149,8 +148,7 @@ func (m *measurement) hostOf(raw *engine.Raw) result.Host {
 	return h
 }
 
-// clientPath returns what carries messages to the system, "" for the client
-// library's own publisher.
+// clientPath returns what carries messages to the system; "" for the client library's own publisher.
 func clientPath(c driver.Config) string {
 	if l, ok := c.(driver.Labelled); ok {
 		return l.ClientPath()
@@ -158,7 +156,7 @@ func clientPath(c driver.Config) string {
 	return ""
 }
 
-// batch returns how batches were handed over, "" where there were none.
+// batch describes how batches were published; "" if there were none.
 func batch(s *scenario.Scenario) string {
 	switch {
 	case s.Mode == engine.Consume || s.Load.Batch.Max < 2:
@@ -169,7 +167,7 @@ func batch(s *scenario.Scenario) string {
 	return result.BatchOneByOne
 }
 
-// consumeBatch returns how batches were acknowledged, "" where there were none.
+// consumeBatch describes how batches were acknowledged; "" if there were none.
 func consumeBatch(s *scenario.Scenario) string {
 	switch {
 	case s.Mode == engine.Produce || s.Consume.Batch < 2:

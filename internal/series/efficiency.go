@@ -6,8 +6,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// efficiency is what the messages of the measured window took of the servers and of
-// money; nil where neither is known of. price is that of an hour, 0: not given.
+// efficiency relates the messages of the measured window to the servers' resources and to money; nil if
+// neither is known. price is per hour, 0: not given.
 func efficiency(r *result.Result, price float64) *result.Efficiency {
 	if r.Servers == nil && price == 0 {
 		return nil
@@ -41,7 +41,7 @@ func efficiency(r *result.Result, price float64) *result.Efficiency {
 		return x
 	}
 	cores, written := 0.0, 0.0
-	coresOf, writtenOf := "", "" // a server that does not tell
+	coresOf, writtenOf := "", "" // a server without data
 	for _, p := range r.Servers.Processes {
 		if p.Cores == nil {
 			coresOf = p.Name

@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// evidence is what the verdict needs and no other part of the result tells.
+// evidence returns what the verdict needs beyond the other parts of the result.
 func (m *measurement) evidence(raw *engine.Raw) *result.Evidence {
 	s := m.scenario
 	e := &result.Evidence{
@@ -47,7 +47,7 @@ func (m *measurement) evidence(raw *engine.Raw) *result.Evidence {
 	return e
 }
 
-// errorsOf sums up the errors of a run; nil without any.
+// errorsOf sums up the errors of a run; nil if there are none.
 func errorsOf(all []engine.ErrorCount) *result.Errors {
 	if len(all) == 0 {
 		return nil
@@ -64,8 +64,8 @@ func errorsOf(all []engine.ErrorCount) *result.Errors {
 	return e
 }
 
-// varying reports whether a profile offers different rates at different times. Of
-// bursts alone every second may be as the one before.
+// varying reports whether a profile offers different rates at different times. With bursts alone every
+// second may be like the one before.
 func varying(profile []schedule.Phase) bool {
 	for _, p := range profile {
 		if p.From != p.To || len(profile) > 1 && !same(p, profile[0]) {
@@ -81,7 +81,7 @@ func same(a, b schedule.Phase) bool {
 	return a == b
 }
 
-// highest is the highest rate that was offered.
+// highest is the highest offered rate.
 func (m *measurement) highest(raw *engine.Raw) float64 {
 	if rate := engine.HighestRate(m.scenario.Plan()); rate > 0 {
 		return rate
@@ -92,7 +92,7 @@ func (m *measurement) highest(raw *engine.Raw) float64 {
 	return 0
 }
 
-// cut reports whether the measured window ended before its time.
+// cut reports whether the measured window ended early.
 func (m *measurement) cut(raw *engine.Raw) bool {
 	planned := int64(m.scenario.Length())
 	return planned > 0 && raw.To < planned

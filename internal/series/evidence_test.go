@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// TestUnbalancedAccountingIsReported: those of the window, and the plan's.
+// Those of the window, and of the plan.
 func TestUnbalancedAccountingIsReported(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

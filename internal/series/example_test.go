@@ -18,7 +18,7 @@ import (
 	"github.com/weirmq/weir/internal/series"
 )
 
-// Example does a run against the driver noop, and prints its p99 and its verdict.
+// Example executes a run against the driver noop, and prints its p99 and its verdict.
 func Example() {
 	drivers, err := driver.NewRegistry(noop.Definition())
 	if err != nil {
@@ -49,8 +49,7 @@ func Example() {
 	}
 }
 
-// ExampleSearch finds out how much one consumer can do that works 5 ms on each message:
-// less than 200/s.
+// ExampleSearch finds the throughput of one consumer that works 5 ms on each message: less than 200/s.
 func ExampleSearch() {
 	drivers, err := driver.NewRegistry(channel.Definition(), noop.Definition())
 	if err != nil {
@@ -93,7 +92,7 @@ search: {precision: 100%, retests: 0}
 	fmt.Printf("%s: from %v/s to %v/s\n", answer.Stop, answer.PassPerS, answer.FailPerS)
 }
 
-// TestExamples does what the examples do: what they print differs from run to run.
+// TestExamples runs the examples, whose output differs from run to run.
 func TestExamples(t *testing.T) {
 	stdout := os.Stdout
 	defer func() { os.Stdout = stdout }()

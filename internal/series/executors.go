@@ -9,14 +9,14 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// Executors are who does runs.
+// Executors describe the processes that execute runs.
 type Executors struct {
-	Agents  bool   // a fleet does them; else this process, or two of this host
-	Count   int    // of the fleet's agents
+	Agents  bool   // a fleet executes them; else this process, or two of this host
+	Count   int    // agents in the fleet
 	StartOn string // the agent that starts systems on its host; "": this process starts them
 }
 
-// Check refuses what scenarios ask for and these cannot do.
+// Check refuses scenarios that need what these executors cannot do.
 func (d Executors) Check(all []*scenario.Scenario) error {
 	if err := d.together(all); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (d Executors) Check(all []*scenario.Scenario) error {
 			return fmt.Errorf("%s: placement: names agents, and there are none (--fleet N)", s.Name)
 		case d.Agents && p.Kind == placement.Split:
 			return fmt.Errorf("%s: placement: split makes its own two processes on this host (leave --fleet out, or give lists of agents)", s.Name)
-		case (p.Kind == placement.Split) != (all[0].Placement.Kind == placement.Split): // the two processes are there for all
+		case (p.Kind == placement.Split) != (all[0].Placement.Kind == placement.Split): // both processes exist for all runs, or for none
 			return fmt.Errorf("%s: placement: some of these scenarios are split and others are not (a file for each)", s.Name)
 		}
 	}
@@ -51,7 +51,7 @@ func (d Executors) Check(all []*scenario.Scenario) error {
 	return nil
 }
 
-// together refuses, where agents do the runs, a network and what is only in one.
+// together refuses, with agents, a network and whatever must be in one process.
 func (d Executors) together(all []*scenario.Scenario) error {
 	for _, s := range all {
 		switch {
@@ -67,7 +67,7 @@ func (d Executors) together(all []*scenario.Scenario) error {
 	return nil
 }
 
-// here returns the faults of a scenario that this process does.
+// here returns the faults of a scenario that this process executes.
 func (d Executors) here(s *scenario.Scenario) []fault.Fault {
 	servers, _ := fault.Apart(s.Faults)
 	switch {
@@ -79,8 +79,7 @@ func (d Executors) here(s *scenario.Scenario) []fault.Fault {
 	return servers
 }
 
-// dealt refuses what cannot be dealt over the agents, as far as that is known before they have
-// joined.
+// dealt refuses what cannot be placed on the agents, as far as that is known before they join.
 func (d Executors) dealt(all []*scenario.Scenario) error {
 	for _, s := range all {
 		agents, err := placement.Expected(s.Placement, dealers(s, d.Count))
@@ -94,7 +93,7 @@ func (d Executors) dealt(all []*scenario.Scenario) error {
 	return nil
 }
 
-// dealers is how many of n agents do a scenario's runs.
+// dealers is how many of n agents take part in a scenario's runs.
 func dealers(s *scenario.Scenario, n int) int {
 	if wanted := s.Fleet.Agents; wanted > 0 {
 		return min(n, wanted)
@@ -102,7 +101,7 @@ func dealers(s *scenario.Scenario, n int) int {
 	return n
 }
 
-// deals refuses what cannot be dealt over these agents.
+// deals refuses what cannot be placed on these agents.
 func deals(s *scenario.Scenario, agents []placement.Agent) error {
 	cfg := s.Config("", 0)
 	_, err := fleet.Assign(s.Placement, &cfg, agents)

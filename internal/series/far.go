@@ -15,25 +15,25 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// team are the agents that do a run.
+// A team is the agents that execute a run.
 type team struct {
 	*measurement
 	idle
-	fleet   *fleet.Fleet      // of them; nil: this process does the run
-	agents  int               // how many of it
-	chosen  []string          // the names of these, once they are
+	fleet   *fleet.Fleet      // nil: this process executes the run
+	agents  int               // how many of the fleet
+	chosen  []string          // their names, once chosen
 	startOn string            // the agent that starts the system on its host; "": here, or nowhere
-	files   map[string][]byte // that the scenario read, by path
-	paused  *fleet.Paused     // the run, where it was begun by another coordinator
-	done    *fleet.Done       // what the run came to
+	files   map[string][]byte // read by the scenario, by path
+	paused  *fleet.Paused     // the run, if another coordinator began it
+	done    *fleet.Done       // the fleet's result of the run
 }
 
-// remote reports whether clients are in agents of other hosts, or may be.
+// remote reports whether clients are, or may be, in agents on other hosts.
 func (m *team) remote() bool {
 	return m.fleet != nil && m.scenario.Placement.Kind != placement.Split
 }
 
-// untold is why not all that agents did is known; nil where it is.
+// untold is the reason why some reports of agents are missing; nil if none are.
 func (m *team) untold() error {
 	if m.done == nil {
 		return nil
@@ -41,7 +41,7 @@ func (m *team) untold() error {
 	return m.done.Untold
 }
 
-// do does the run by the fleet.
+// do executes the run on the fleet.
 func (m *team) do(ctx context.Context, stop <-chan struct{}) (*engine.Raw, error) {
 	run := &fleet.Run{
 		Config: m.cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.dir,
@@ -71,7 +71,7 @@ func (m *team) do(ctx context.Context, stop <-chan struct{}) (*engine.Raw, error
 		run.Scenario, run.Files, run.Address, run.Options = m.paused.Scenario, m.paused.Files, m.paused.Address, m.paused.Options
 		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
 	} else {
-		if m.scenario.Placement.Kind != placement.Split { // whose agents end with this process
+		if m.scenario.Placement.Kind != placement.Split { // the agents of a split end with this process
 			m.observer.Note("the run is %[1]s (weir run --resume %[1]s resumes it if this coordinator is killed)", m.id)
 		}
 		done, err = m.fleet.Do(ctx, stop, run)
@@ -86,7 +86,7 @@ func (m *team) do(ctx context.Context, stop <-chan struct{}) (*engine.Raw, error
 	return done.Raw, err
 }
 
-// start refuses what an agent that takes part does not allow on its host, and a driver that it lacks.
+// start refuses what a participating agent does not allow on its host, and a driver that it lacks.
 func (m *team) start(ctx context.Context, _ <-chan struct{}) error {
 	if m.fleet == nil || m.paused != nil {
 		return nil
@@ -94,7 +94,7 @@ func (m *team) start(ctx context.Context, _ <-chan struct{}) error {
 	name := m.scenario.System.Definition.Name
 	servers, clients := fault.Apart(m.scenario.Faults)
 	if !m.remote() {
-		clients = nil // this process breaks the connections of its children
+		clients = nil // this process breaks its children's connections
 	}
 	chosen := m.choose()
 	var errs []error
@@ -117,8 +117,7 @@ func (m *team) start(ctx context.Context, _ <-chan struct{}) error {
 	return errors.Join(errs...)
 }
 
-// choose says which agents do the run; it is asked of those that have joined when
-// it is asked first.
+// choose returns the agents of the run. The first call chooses among those that have joined by then.
 func (m *team) choose() []string {
 	if m.chosen == nil {
 		m.chosen = m.fleet.Choose(dealers(m.scenario, m.agents), m.scenario.Placement, m.startOn)
@@ -126,8 +125,8 @@ func (m *team) choose() []string {
 	return m.chosen
 }
 
-// bring has an agent start the system on its host. The system is there, too, where agents on
-// other hosts do not reach it, which is an error.
+// bring has an agent start the system on its host. If agents on other hosts cannot reach the system, it
+// returns an error besides the system.
 func (m *team) bring(ctx context.Context) (*fleet.System, error) {
 	name := m.scenario.System.Definition.Name
 	run := &fleet.Run{Config: m.scenario.Config(m.id, m.run), Scenario: m.scenario.YAML(), Files: m.files}
@@ -139,8 +138,7 @@ func (m *team) bring(ctx context.Context) (*fleet.System, error) {
 	return there, m.reachable(there)
 }
 
-// reachable refuses what listens on the loopback of one machine where agents on
-// others shall reach it.
+// reachable refuses a system that listens on loopback if agents on other hosts must reach it.
 func (m *team) reachable(there *fleet.System) error {
 	if !slices.ContainsFunc(there.Address, loopbackOnly) {
 		return nil

@@ -21,27 +21,27 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// faults are what a run does to the servers that weir started for it, and to the network.
+// faults are the faults of a run, in the servers that weir started for it and in the network.
 type faults struct {
 	*measurement
-	planned bool // there are some
+	planned bool // there are any
 	course  fault.Course
 
 	asking sync.Mutex // one question at a time
 
 	mu      sync.Mutex
-	facts   func(context.Context) (driver.Facts, error) // of the open system; nil before, and where agents have it open
-	leaders func(context.Context) ([]string, error)     // of what agents have open; nil where this process has it
+	facts   func(context.Context) (driver.Facts, error) // of the open system; nil before, and if agents have it open
+	leaders func(context.Context) ([]string, error)     // of the system that agents have open; nil if this process has it open
 	epoch   int64                                       // on the host's monotonic clock
 	begun   chan struct{}                               // closed when epoch is known
 
-	done []result.Fault // after the end of conduct
+	done []result.Fault // set when conduct ends
 	said []promise      // likewise
-	over chan struct{}  // closed then; nil: agents do all of them
+	over chan struct{}  // closed then; nil: agents execute all of them
 	end  context.CancelFunc
 }
 
-// start prepares the faults, and has the engine tell what they need.
+// start prepares the faults, and has the engine report what they need.
 func (d *faults) start(ctx context.Context, _ <-chan struct{}) error {
 	s := d.scenario
 	d.planned = len(s.Faults)+len(s.Network.Partitions) > 0 && (d.servers.running != nil || d.team.fleet != nil)
@@ -62,7 +62,7 @@ func (d *faults) start(ctx context.Context, _ <-chan struct{}) error {
 		close(d.begun)
 	}
 	due := s.Faults
-	if d.team.remote() { // agents break the connections of their clients
+	if d.team.remote() { // agents break their own clients' connections
 		due, _ = fault.Apart(due)
 	}
 	go func() {
@@ -88,7 +88,7 @@ func (d *faults) start(ctx context.Context, _ <-chan struct{}) error {
 	return nil
 }
 
-// stop waits until no fault is carried out any more.
+// stop waits until no fault is in progress.
 func (d *faults) stop(context.Context, *engine.Raw) {
 	if d.over != nil {
 		d.end()
@@ -96,8 +96,7 @@ func (d *faults) stop(context.Context, *engine.Raw) {
 	}
 }
 
-// result adds the faults with what followed each, and when a confirmation meant less than at the
-// beginning.
+// result adds the faults and their effects, and when a confirmation meant less than at the start.
 func (d *faults) result(raw *engine.Raw, r *result.Result) {
 	if !d.planned {
 		return
@@ -123,14 +122,14 @@ func (d *faults) ask(ctx context.Context) (driver.Facts, error) {
 	return facts(ctx)
 }
 
-// opened takes what tells who leads, where agents have the system open.
+// opened stores how to query the leaders if agents have the system open.
 func (d *faults) opened(leaders func(context.Context) ([]string, error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.leaders = leaders
 }
 
-// subjected is the system that faults happen to.
+// subjected returns the system that suffers the faults.
 func (d *faults) subjected() fault.System {
 	clock := pace.NewClock()
 	offset := clock.Epoch().MonotonicNS - d.epoch
@@ -180,10 +179,9 @@ func undone(r *result.Result) error {
 	return nil
 }
 
-// CheckFaults refuses scenarios with faults that this host does not let weir do, with
-// tcpreset.ErrMissing, broker.ErrNoDisks, slowdisk.ErrMissing, clockstep.ErrMissing or
-// netpartition.ErrMissing, and what is needed; and faults of agents where there are none. self is weir's
-// own binary.
+// CheckFaults refuses scenarios with faults that this host does not allow, with tcpreset.ErrMissing,
+// broker.ErrNoDisks, slowdisk.ErrMissing, clockstep.ErrMissing or netpartition.ErrMissing and what is
+// needed, and faults of agents without agents. self is the path of weir's own binary.
 func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, by Executors) error {
 	for _, s := range all {
 		for _, f := range s.Faults {
@@ -194,7 +192,7 @@ func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, by 
 	}
 	for _, s := range all {
 		verbs := fault.Named(by.here(s))
-		if s.Networked(by.Agents) { // in a namespace of its own weir may, and that is tried elsewhere
+		if s.Networked(by.Agents) { // allowed in a namespace of its own, which is checked elsewhere
 			verbs = slices.DeleteFunc(verbs, func(verb string) bool { return fault.Verb(verb) == fault.Disconnect || fault.Verb(verb) == fault.Cut })
 		}
 		if err := Able(ctx, self, verbs); err != nil {
@@ -204,8 +202,8 @@ func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, by 
 	return nil
 }
 
-// Able refuses, as CheckFaults does, the verbs of faults that this host does not let weir do.
-// self is weir's own binary.
+// Able refuses fault verbs that this host does not allow, as CheckFaults does. self is the path of weir's
+// own binary.
 func Able(ctx context.Context, self string, verbs []string) error {
 	for _, verb := range verbs {
 		var err error
@@ -222,7 +220,7 @@ func Able(ctx context.Context, self string, verbs []string) error {
 			err = tcpreset.Check()
 		}
 		switch {
-		case err != nil && ctx.Err() != nil: // what did not end in time is not known to be missing
+		case err != nil && ctx.Err() != nil: // a check that timed out proves nothing missing
 			return fmt.Errorf("trying %s on this host: %w", verb, ctx.Err())
 		case err != nil:
 			return fmt.Errorf("%s: %w", verb, err)

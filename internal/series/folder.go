@@ -15,16 +15,16 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ErrWriting is wrapped by the error of a file of the series that could not be written.
+// ErrWriting is wrapped by errors in writing a file of the series.
 var ErrWriting = errors.New("writing")
 
-// A KeptError says what is wrong with the folder of a search or a suite that is to go on.
+// A KeptError says why a search or suite cannot be resumed from its folder.
 type KeptError struct{ Err error }
 
-// Error returns the text of the error that it wraps.
+// Error returns the text of the wrapped error.
 func (e *KeptError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what it wraps.
+// Unwrap returns the wrapped error.
 func (e *KeptError) Unwrap() error { return e.Err }
 
 // tidy removes folders in which no run left anything.
@@ -49,13 +49,13 @@ func (o Options) Path(p string) string {
 	return filepath.Join(o.Dir, p)
 }
 
-// results is the folder below which folders without a name of their own are.
+// results is the parent of folders without a name of their own.
 const results = "results"
 
 // mostSuffix is how many runs of one name within one second get a folder each.
 const mostSuffix = 99
 
-// makeFolder makes the folder that several runs have in common.
+// makeFolder makes the common folder of several runs.
 func (s *Series) makeFolder(name string) error {
 	dir, folder, err := s.create(name)
 	if err != nil {
@@ -65,11 +65,11 @@ func (s *Series) makeFolder(name string) error {
 	return nil
 }
 
-// reopen opens the folder of a series that goes on.
+// reopen opens the folder of a resumed series.
 func (s *Series) reopen(dir string) { s.parent, s.folder = dir, result.Reopen(s.o.Path(dir)) }
 
-// create makes a folder: the one asked for, which must not exist, or
-// results/<time>-name, or results/<time>-name-2, -3 and so on where that exists.
+// create makes a folder: the requested one, which must not exist, or results/<time>-name, or if that exists
+// results/<time>-name-2, -3 and so on.
 func (s *Series) create(name string) (dir string, folder *result.Folder, err error) {
 	if dir = s.o.Out; dir != "" {
 		if folder, err = result.Create(s.o.Path(dir)); err != nil {
@@ -96,8 +96,8 @@ func (s *Series) create(name string) (dir string, folder *result.Folder, err err
 	return dir, folder, err
 }
 
-// claim has the folder of a series to itself until Close: two programs that do its runs would
-// disturb each other, and count both. A folder without a plan is not claimed.
+// claim locks the series' folder until Close, since two programs that execute its runs would disturb each
+// other. A folder without a plan is not locked.
 func (s *Series) claim() error {
 	f, err := userfile.Open(filepath.Join(s.o.Path(s.parent), result.FileSeries))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,8 +116,8 @@ func (s *Series) claim() error {
 	return &FolderError{fmt.Errorf("claiming %s: %w", s.parent, err)}
 }
 
-// free returns a name for a folder in that of the series. One that an interrupted run left
-// behind stays: the run is done again beside it, with a number behind its name.
+// free returns an unused name for a run's folder. The folder of an interrupted run stays: the run is
+// repeated in one with a number appended.
 func (s *Series) free(name string) string {
 	found := name
 	for i := 2; i <= mostSuffix; i++ {
@@ -129,7 +129,7 @@ func (s *Series) free(name string) string {
 	return found
 }
 
-// write writes a file of the common folder: whole, or as it was before.
+// write atomically writes a file of the common folder.
 func (s *Series) write(name string, content []byte) error {
 	path := s.o.Path(filepath.Join(s.parent, name))
 	err := os.WriteFile(path+".new", content, 0o644) //nolint:gosec // G306: a result is for all to read
@@ -154,8 +154,8 @@ func (s *Series) document(name string, v any) error {
 	return s.write(name, b.Bytes())
 }
 
-// read reads a file of at most so many bytes from the folder of a series of that kind, below
-// root. It returns the bytes, too.
+// read reads and parses a file of at most that many bytes from the folder of a series, relative to root. It
+// also returns the bytes.
 func read[T any](root, dir, name, kind string, most int64, parse func([]byte) (*T, error)) (*T, []byte, error) {
 	path := filepath.Join(dir, name)
 	b, err := userfile.Read(Options{Dir: root}.Path(path), most)

@@ -18,17 +18,16 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// A Fleet is what has runs done on several hosts.
+// A Fleet executes runs on several hosts.
 type Fleet struct {
 	fleet.Options               // of the coordinator, which this process becomes
-	Agents        int           // that do a run
+	Agents        int           // number that execute a run
 	StartOn       string        // the agent that starts the system on its host; "": here, or nowhere
 	Wait          time.Duration // for agents
-	Paused        *fleet.Paused // the run to take up, where another coordinator began it; nil: none
+	Paused        *fleet.Paused // a run to resume from another coordinator; nil: none
 }
 
-// await waits for the agents that do runs of scenarios, and refuses what cannot be dealt over
-// them.
+// await waits for the agents that execute runs of scenarios, and refuses what cannot be placed on them.
 func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*scenario.Scenario) error {
 	w := fleet.Want{Agents: f.Agents, StartOn: f.StartOn}
 	for _, x := range scenarios {
@@ -55,18 +54,17 @@ func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*sce
 // split reports whether a scenario is run by two processes of this host.
 func split(s *scenario.Scenario) bool { return s.Placement.Kind == placement.Split }
 
-// split reports whether two processes of this host do runs.
+// split reports whether two processes of this host execute the runs.
 func (s *Series) split() bool {
 	return s.o.Fleet == nil && slices.ContainsFunc(s.plan.Scenarios(), split)
 }
 
-// Gathers reports whether agents do the runs, so that Gather has to wait for them.
+// Gathers reports whether agents execute the runs, so that Gather has to wait for them.
 func (s *Series) Gathers() bool { return s.o.Fleet != nil || s.split() }
 
-// Gather opens the fleet that does the runs, and waits for its agents until ctx ends:
-// those of Options.Fleet, or the two processes of placement split, which it starts. It
-// returns at once where this process does the runs. Its errors are those of fleet.Open
-// and Fleet.Await.
+// Gather opens the fleet that executes the runs, and waits for its agents until ctx ends: those of
+// Options.Fleet, or the two processes of placement split, which it starts. It returns at once if this
+// process executes the runs. Its errors are those of fleet.Open and Fleet.Await.
 func (s *Series) Gather(ctx context.Context) error {
 	f := s.o.Fleet
 	switch {
@@ -82,7 +80,7 @@ func (s *Series) Gather(ctx context.Context) error {
 	return f.await(ctx, s.fleet, s.plan.Scenarios())
 }
 
-// agents is how many do a run of the series.
+// agents is how many agents execute a run of the series.
 func (s *Series) agents() int {
 	if f := s.o.Fleet; f != nil && f.Paused == nil {
 		return f.Agents
@@ -100,8 +98,7 @@ func (s *Series) pair(ctx context.Context) error {
 		return fmt.Errorf("making a folder for the two processes: %w", err)
 	}
 	s.leftover = dir
-	// A keep of their own: no other process finds the way in, nor do they to another
-	// fleet.
+	// A private keep: no other process can join this fleet, nor these agents another one.
 	secrets := filepath.Join(dir, "keep")
 	keep, err := admission.Open(secrets, time.Now())
 	if err != nil {
@@ -146,12 +143,12 @@ func (s *Series) disband() error {
 	return errors.Join(errs...)
 }
 
-// enough refuses, with driver.ErrUnsupported, scenarios that want more agents than a fleet
-// has; of no fleet, nil, any that wants some.
+// enough refuses, with driver.ErrUnsupported, scenarios that need more agents than a fleet has, or any if
+// the fleet is nil.
 func enough(f *Fleet, scenarios []*scenario.Scenario) error {
 	for _, s := range scenarios {
 		switch n := s.Fleet.Agents; {
-		case n == 0 || f != nil && f.Paused != nil: // its agents are there
+		case n == 0 || f != nil && f.Paused != nil: // its agents have joined
 		case f == nil:
 			return fmt.Errorf("%s: fleet.agents: %w: there are no agents (--fleet %d)", s.Name, driver.ErrUnsupported, n)
 		case n > f.Agents:

@@ -13,17 +13,17 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Around what happens, so long, the lines of logs may tell why.
+// How long before and after an event log lines may explain it.
 const (
 	before = time.Second // slow messages
 	behind = time.Second // the end of a fault
 )
 
-// logs are those of the servers that weir started on this host.
+// logs are the logs of the servers that weir started on this host.
 type logs struct {
 	*measurement
 	follower *serverlog.Follower
-	said     map[string][]*result.ServerLog // beside clusters of the slowest, by the distribution
+	said     map[string][]*result.ServerLog // near clusters of the slowest messages, by distribution
 }
 
 // start follows the logs.
@@ -43,7 +43,7 @@ func (m *logs) start(context.Context, <-chan struct{}) error {
 	return nil
 }
 
-// stop reads what the logs say, while the servers still run.
+// stop reads the logs while the servers still run.
 func (m *logs) stop(_ context.Context, raw *engine.Raw) {
 	f := m.follower
 	defer f.Close()
@@ -71,11 +71,11 @@ func (m *logs) stop(_ context.Context, raw *engine.Raw) {
 
 func (m *logs) result(raw *engine.Raw, r *result.Result) { r.Slowest = m.slowest(raw, r) }
 
-// mostFaultLogs is beside how many faults the lines of logs are kept.
+// mostFaultLogs is for how many faults log lines are kept.
 const mostFaultLogs = 20
 
-// besideClusters are the times, on the host's monotonic clock, of lines that may tell why
-// messages were slow. No line is in two of them.
+// besideClusters returns times, on the host's monotonic clock, of log lines that may explain slow messages.
+// No line is in two of them.
 func besideClusters(clusters []result.SlowCluster, epoch int64) (all []serverlog.Window) {
 	for i, c := range clusters {
 		w := serverlog.Window{From: epoch + c.FromNS - int64(before), To: epoch + c.ToNS + int64(serverlog.Every)}
@@ -87,8 +87,8 @@ func besideClusters(clusters []result.SlowCluster, epoch int64) (all []serverlog
 	return all
 }
 
-// besideFaults are the times of lines that may tell what followed faults, likewise: each
-// until messages were confirmed again, and at most until the next fault.
+// besideFaults likewise returns times of log lines that may explain what followed faults: each until
+// messages were confirmed again, at most until the next fault.
 func besideFaults(faults []result.Fault, epoch int64) (all []serverlog.Window) {
 	for i, x := range faults {
 		to := x.BeganNS
@@ -106,7 +106,7 @@ func besideFaults(faults []result.Fault, epoch int64) (all []serverlog.Window) {
 	return all
 }
 
-// logOf is what logs said, by the clock of the run.
+// logOf converts log lines to the run's clock.
 func logOf(x serverlog.Excerpt, epoch int64) *result.ServerLog {
 	log := &result.ServerLog{Lines: []result.LogLine{}, More: x.More, MoreAtLeast: x.AtLeast}
 	for _, l := range x.Lines {
@@ -115,7 +115,7 @@ func logOf(x serverlog.Excerpt, epoch int64) *result.ServerLog {
 	return log
 }
 
-// secrets are those of the scenario. What a recipe tells its own driver, everybody knows.
+// secrets are the scenario's secrets. What a recipe passes to its own driver is public.
 func (m *logs) secrets() (all []string) {
 	for _, s := range driver.Secrets(m.scenario.System.Config) {
 		known := false

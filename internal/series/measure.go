@@ -16,8 +16,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// measure starts the components, and runs the engine. A nil Raw comes with an error. When stop
-// is closed the run drains.
+// measure starts the components, and runs the engine. It returns an error if Raw is nil. When stop is
+// closed the run drains.
 func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (raw *engine.Raw, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -39,7 +39,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (raw *e
 	}
 	m.link.over()
 	if raw != nil && !latch.Closed(stop) && m.record.decided() {
-		raw.Interrupted = false // no user did: it was long enough
+		raw.Interrupted = false // stopped early, but not by the user
 	}
 	if raw == nil && err == nil {
 		err = errors.New("the engine returned nothing")
@@ -50,8 +50,8 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (raw *e
 	return raw, err
 }
 
-// abortable is ctx until stop is closed: before the first message there is nothing to drain,
-// and a first signal ends what is being started.
+// abortable returns ctx canceled also when stop is closed: before the first message there is nothing to
+// drain, so the first signal aborts the start.
 func abortable(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
 	starting, abort := context.WithCancel(ctx)
 	go func() {
@@ -64,7 +64,7 @@ func abortable(ctx context.Context, stop <-chan struct{}) (context.Context, cont
 	return starting, abort
 }
 
-// stopped adds to an error that a signal was the cause.
+// stopped adds to an error that a signal caused it.
 func stopped(err error, stop <-chan struct{}) error {
 	if err != nil && latch.Closed(stop) {
 		return fmt.Errorf("%w (%w)", err, context.Canceled)
@@ -72,14 +72,14 @@ func stopped(err error, stop <-chan struct{}) error {
 	return err
 }
 
-// identify returns a name and a number that no other run has.
+// identify returns a name and a number unique to the run.
 func identify() (id string, run uint32) {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return fmt.Sprintf("weir-%x", b[:6]), binary.LittleEndian.Uint32(b[4:])
 }
 
-// event takes the engine's.
+// event handles an event of the engine.
 func (m *measurement) event(ev engine.Event) {
 	if ev.Kind == "phase" {
 		m.meter.host.Mark()
@@ -88,8 +88,7 @@ func (m *measurement) event(ev engine.Event) {
 	m.keep(m.folder.AppendEvent(result.Event{TNS: ev.At, Kind: ev.Kind, Text: ev.Text}))
 }
 
-// keep tells of the first error of the result folder when it happens. The
-// folder keeps every one, which are told at the end.
+// keep reports the first error of the result folder at once. The folder keeps all, for a report at the end.
 func (m *measurement) keep(err error) {
 	if err != nil {
 		m.told.Do(func() {
@@ -98,20 +97,19 @@ func (m *measurement) keep(err error) {
 	}
 }
 
-// abandon leaves no folder behind where nothing was measured and nothing
-// happened that could be read in it.
+// abandon removes the folder if nothing was measured and nothing worth reading happened.
 func (m *measurement) abandon() {
 	if m.folder.Events() > 0 {
-		_ = m.folder.Close() // the run's own error is the one to tell
+		_ = m.folder.Close() // report the run's own error
 		return
 	}
 	for _, name := range []string{result.FileScenario, result.FileEnvironment} {
-		_ = os.Remove(filepath.Join(m.dir, name)) // ours, of record
+		_ = os.Remove(filepath.Join(m.dir, name)) // written by record
 	}
-	_ = syscall.Rmdir(m.dir) // empty, or it stays; so does a link
+	_ = syscall.Rmdir(m.dir) // fails if not empty, or for a link
 }
 
-// phase names the part of the run that an instant lies in, as planned.
+// phase names the planned part of the run that an instant lies in.
 func (m *measurement) phase(at int64) string {
 	end := int64(m.scenario.Length())
 	switch {

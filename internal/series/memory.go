@@ -9,12 +9,12 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// ownMemory is what a run takes beside its messages, in bytes: histograms, ledger,
-// the client. A run of 120 million messages was seen to take 57 MiB.
+// ownMemory is what a run needs besides its messages, in bytes: histograms, ledger, the client. A run of
+// 120 million messages was seen to take 57 MiB.
 const ownMemory = 64 << 20
 
-// Fits refuses, with driver.ErrUnsupported, scenarios that a fleet, or this host where it is
-// nil, cannot run: for want of agents, of memory for the servers that weir starts here, or of a process that is watched.
+// Fits refuses, with driver.ErrUnsupported, scenarios that a fleet, or this host if it is nil, cannot run
+// for lack of agents, of memory for the servers that weir starts here, or of a watched process.
 func Fits(f *Fleet, scenarios []*scenario.Scenario) error {
 	if err := enough(f, scenarios); err != nil {
 		return err
@@ -23,7 +23,7 @@ func Fits(f *Fleet, scenarios []*scenario.Scenario) error {
 		if _, err := watched(s); err != nil {
 			return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 		}
-		if s.System.Recipe == nil || f != nil { // the host that starts the servers knows
+		if s.System.Recipe == nil || f != nil { // checked on the host that starts the servers
 			continue
 		}
 		v := broker.Serving{Recipe: s.System.Recipe, Nodes: s.System.Nodes, Settings: s.System.ForRecipe}
@@ -36,9 +36,8 @@ func Fits(f *Fleet, scenarios []*scenario.Scenario) error {
 	return nil
 }
 
-// heedMemory keeps this process within its control group, and returns a warning
-// where the messages in flight of s may not fit; "" where they do, or no limit is
-// known.
+// heedMemory limits this process to its control group's memory, and returns a warning if the messages in
+// flight of s may not fit; "" if they do, or no limit is known.
 func heedMemory(s *scenario.Scenario) string {
 	room, limited := host.MemoryRoom()
 	if !limited {

@@ -18,12 +18,12 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ErrOutside: a run with a network was to be done in a process that is not at its clients' end.
+// ErrOutside refuses to execute a run with a network in a process that is not at its clients' end.
 var ErrOutside = errors.New("a run with a network is done by a process that network.Enter started")
 
-// CheckNetwork refuses scenarios that want a network where this host lends none, and those
-// that cannot be done from the clients' end of one. agents says whether agents do the runs. wanted
-// is false where none wants one.
+// CheckNetwork refuses scenarios that need a network if this host cannot provide one, and those that cannot
+// run from its clients' end. agents says whether agents execute the runs. wanted is false if no scenario
+// needs a network.
 func CheckNetwork(all []*scenario.Scenario, agents bool) (wanted bool, err error) {
 	wants := func(s *scenario.Scenario) bool { return s.Networked(agents) }
 	i := slices.IndexFunc(all, wants)
@@ -38,12 +38,12 @@ func CheckNetwork(all []*scenario.Scenario, agents bool) (wanted bool, err error
 	return true, network.Check()
 }
 
-// link is the network between clients and servers, where the scenario wants one.
+// link is the network between clients and servers, if the scenario asks for one.
 type link struct {
 	*measurement
-	made    *network.Link   // nil: the scenario wants none
-	between *result.Network // the same, when the run is over
-	broke   error           // why it was not there until then
+	made    *network.Link   // nil: none requested
+	between *result.Network // the same, after the run
+	broke   error           // why it failed during the run
 }
 
 // start makes the network.
@@ -83,11 +83,11 @@ func (m *link) stop(ctx context.Context, _ *engine.Raw) {
 
 func (m *link) result(_ *engine.Raw, r *result.Result) { r.Network = m.between }
 
-// rounded is a time for a reader.
+// rounded is a time rounded for display.
 func rounded(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }
 
-// bind is where servers listen, and within where they are started; places is where those of
-// each node are, where they are apart.
+// bind returns the address that servers listen on, within to start them in, and places with one place per
+// node if nodes are separate.
 func (m *link) bind() (address string, within func(func() error) error, places []broker.Place) {
 	if m.made == nil {
 		return "", nil, nil
@@ -98,7 +98,7 @@ func (m *link) bind() (address string, within func(func() error) error, places [
 	return network.SystemAddress, m.made.Within, places
 }
 
-// sever has nothing pass between the nodes of each pair; 0 stands for the clients.
+// sever drops all packets between the nodes of each pair; 0 stands for the clients.
 func (m *link) sever(pairs [][2]int) error {
 	at := func(node int) string {
 		if node == 0 {
@@ -113,7 +113,7 @@ func (m *link) sever(pairs [][2]int) error {
 	return m.made.Sever(all)
 }
 
-// over reads what the network did in a run that is over, while the network is still there.
+// over reads the network's counters after a run, while the network still exists.
 func (m *link) over() {
 	if m.made == nil {
 		return
@@ -130,8 +130,8 @@ func (m *link) over() {
 	m.between, m.broke = &n, err
 }
 
-// part cuts the network as the scenario says, until ctx ends. It returns what was done, in
-// order of time, as faults.
+// part partitions the network as the scenario says, until ctx ends. It returns what was done as faults, in
+// time order.
 func (m *link) part(ctx context.Context, epoch int64) (done []result.Fault) {
 	s := m.scenario
 	clock := pace.NewClock()
@@ -140,7 +140,7 @@ func (m *link) part(ctx context.Context, epoch int64) (done []result.Fault) {
 		if !fault.Until(ctx, now, int64(c.At)) {
 			break
 		}
-		at := now() // it begins before the first packet is dropped, and ends after the last
+		at := now() // the fault begins before the first packet is dropped, and ends after the last
 		err := m.made.Cut(c.To, c.From)
 		if c.Ends {
 			at = now()
@@ -164,13 +164,13 @@ func (m *link) part(ctx context.Context, epoch int64) (done []result.Fault) {
 	return done
 }
 
-// inOrder joins faults to servers and to the network.
+// inOrder merges faults of servers and of the network by time.
 func inOrder(a, b []result.Fault) []result.Fault {
 	return slices.SortedStableFunc(slices.Values(slices.Concat(a, b)), func(x, y result.Fault) int { return cmp.Compare(x.BeganNS, y.BeganNS) })
 }
 
-// Obtainable refuses scenarios with servers that cannot be installed or started on this host.
-// It changes nothing. Its error joins all that the host lacks.
+// Obtainable refuses scenarios with servers that cannot be installed or started on this host, joining all
+// that the host lacks. It changes nothing.
 func Obtainable(ctx context.Context, h Host, all []*scenario.Scenario) error {
 	var recipes []*broker.Recipe
 	for _, s := range all {
@@ -188,8 +188,7 @@ func Obtainable(ctx context.Context, h Host, all []*scenario.Scenario) error {
 	return broker.Obtainable(ctx, recipes, cache)
 }
 
-// Install has the servers of scenarios installed which weir starts by recipes, where they are
-// not there yet.
+// Install installs the servers that weir starts by recipes for the scenarios, unless installed.
 func Install(ctx context.Context, h Host, all []*scenario.Scenario, note func(string)) error {
 	cache, err := broker.CacheDir(h.Env)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ofRun is what a run received of other runs of weir; nil for nothing.
+// ofRun is what a run received from other runs of weir; nil if nothing.
 func (m *measurement) ofRun(raw *engine.Raw) *result.OfRun {
 	if n := m.scenario.Of(); n != 0 {
 		return &result.OfRun{Booked: true, Number: n, Received: raw.All.Deliveries() - raw.All.Foreign, Corrupted: raw.All.Corrupted + raw.Damaged}

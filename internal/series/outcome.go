@@ -14,18 +14,18 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Run is one of a series.
+// A Run is one run of a series.
 type Run struct {
 	Scenario *scenario.Scenario
 	Number   int    // of the run, from 1
-	Of       int    // how many runs the series has
-	Several  bool   // its folder is one of several in a common one
-	Dir      string // of the result, as Options.Out and the working folder give it
-	Series   string // name of the scenario that it is a repeat of; "" where it is done once
-	Repeat   int    // which repeat, from 1; 0 where it is done once
+	Of       int    // number of runs in the series
+	Several  bool   // its folder is in a common one
+	Dir      string // result folder, as in Options.Out and the working directory
+	Series   string // name of the repeated scenario; "" if not repeated
+	Repeat   int    // from 1; 0 if not repeated
 }
 
-// Among names a run among several; "" where it is the only one.
+// Among names a run among several; "" for a single run.
 func (r *Run) Among() string {
 	if !r.Several {
 		return ""
@@ -33,54 +33,52 @@ func (r *Run) Among() string {
 	return fmt.Sprintf("run %d of %d, %s", r.Number, r.Of, r.Scenario.Name)
 }
 
-// An Observer is told how one run goes. Its methods may be called from any goroutine,
-// and must not block for long: Event and Interval hold up the run.
+// An Observer observes one run. Its methods may be called from any goroutine, and must not block for long:
+// Event and Interval delay the run.
 type Observer interface {
-	// Doing says what goes on before the first message: "connecting".
+	// Doing reports the activity before the first message: "connecting".
 	Doing(what string)
-	// Note says what a reader should see, and find again above what comes later.
+	// Note reports what should stay visible above later output.
 	Note(format string, args ...any)
-	// Event tells of something that happened at an instant, in ns since the epoch; 0
-	// before there is one. The kinds are the engine's.
+	// Event reports an event at an instant, in ns since the epoch; 0 before the epoch. Its kinds are the
+	// engine's.
 	Event(at int64, kind, text string)
-	// Interval tells what happened since the last one; it is the caller's again on
-	// return.
+	// Interval reports what happened since the last one; iv must not be used after the return.
 	Interval(iv *measure.Interval)
-	// Complain tells of an error that does not end the run.
+	// Complain reports an error that does not end the run.
 	Complain(err error)
-	// Done says that nothing is measured any more and that the system is ended, where
-	// it was started. After it only Complain is called.
+	// Done reports that measuring has ended, and that a system started by weir has stopped. Only Complain
+	// is called after it.
 	Done()
 }
 
-// An Outcome is what a run came to.
+// An Outcome is the result of a run.
 type Outcome struct {
 	Run
-	// Result is what result.json holds; nil where the run gave no figures. Its
-	// Intervals are the caller's only until the next run begins.
+	// Result is the content of result.json; nil if the run gave no figures. Its Intervals are valid only
+	// until the next run begins.
 	Result *result.Result
-	// Err says why there are no figures: a FolderError where the result's folder could
-	// not be made, otherwise what kept the run from beginning, or context.Canceled where
-	// it was stopped before the first message. With figures it is what the driver did
-	// wrong (engine.ErrContract), or nil.
+	// Err says why there are no figures: a FolderError if the result folder could not be made,
+	// context.Canceled if the run was stopped before the first message, else what kept it from beginning.
+	// With figures it is a fault of the driver (engine.ErrContract), or nil.
 	Err error
 
-	Books   error  // the books of the run do not balance
-	Gone    error  // the system was gone for good before the run's end
-	Undone  error  // a fault of the scenario could not be done, or not be undone
-	Failed  string // the run ended at once, because; "" it did not
-	Broken  bool   // messages were lost, or worse than the driver declares became of them
-	Written error  // files of the folder could not be written: one error a line; nil: all are there
+	Books   error  // message accounting does not balance
+	Gone    error  // the system was gone for good before the end
+	Undone  error  // a fault could not be done, or not be undone
+	Failed  string // why the run was aborted; "" if it was not
+	Broken  bool   // messages were lost, or had outcomes the driver rules out
+	Written error  // files that could not be written, one error per line; nil: none
 
-	Probed *capacity.Probed // of a Search: what the run says of its rate; nil: the run does not count
-	Line   *suite.Line      // of a Suite: the run in its table; nil: it was interrupted, and is not there
+	Probed *capacity.Probed // for a Search: its finding on the rate; nil: the run does not count
+	Line   *suite.Line      // for a Suite: the run's line in the table; nil: interrupted, no line
 
-	// Entry is the run as reports show it among others, with the samples of each
-	// distribution where the run is one of several repeats.
+	// Entry is the run as reports show it among others, with the samples of each distribution if it is one
+	// of several repeats.
 	Entry result.Entry
 }
 
-// Interrupted reports whether the run was stopped before its end, or before the first message.
+// Interrupted reports whether the run was stopped early, or before the first message.
 func (o *Outcome) Interrupted() bool {
 	if o.Result == nil {
 		return errors.Is(o.Err, context.Canceled)
@@ -88,7 +86,7 @@ func (o *Outcome) Interrupted() bool {
 	return o.Result.Run.Interrupted
 }
 
-// Wrong lists what is to be told of a run with figures, beside them.
+// Wrong lists the errors to report with a run's figures.
 func (o *Outcome) Wrong() []error {
 	var all []error
 	for _, err := range []error{o.Err, o.Books, o.Undone, o.Gone} {
@@ -107,19 +105,18 @@ func (o *Outcome) Wrong() []error {
 	return all
 }
 
-// A FolderError says that the folder of a result could not be made. It wraps
-// result.ErrExists, fs.ErrPermission and the like.
+// A FolderError says that a result folder could not be made. It wraps result.ErrExists, fs.ErrPermission
+// and the like.
 type FolderError struct{ Err error }
 
-// Error returns the text of the error that it wraps.
+// Error returns the text of the wrapped error.
 func (e *FolderError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what it wraps.
+// Unwrap returns the wrapped error.
 func (e *FolderError) Unwrap() error { return e.Err }
 
-// broken reports whether the whole run m saw what the driver says cannot
-// happen. Loss, corruption and misrouting always count. Reordering does not where order is
-// per key: a stream holds many keys.
+// broken reports whether m, of the whole run, contains what the driver rules out. Loss, corruption and
+// misrouting always count. Reordering does not with order per key, since a stream holds many keys.
 func broken(m result.Messages, can driver.Capabilities) bool {
 	return m.Lost > 0 || m.Corrupted > 0 || m.Misrouted > 0 ||
 		m.Duplicated > 0 && can.Delivery != driver.AtLeastOnce ||

@@ -8,7 +8,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestHostStallEventHasDuration: a page draws it by both.
 func TestHostStallEventHasDuration(t *testing.T) {
 	t.Parallel()
 	want := result.Event{TNS: 5e9, Kind: "hiccup", Text: "a thread that only sleeps was not woken for 29.7 ms", DurationNS: 29_700_000}

@@ -6,7 +6,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// paused is what became of the pause of a run's consumers; nil where there was none.
+// paused returns the result of pausing consumers; nil if they were not paused.
 func paused(p *engine.Paused, asked []float64) *result.Pause {
 	if p == nil {
 		return nil
@@ -29,7 +29,7 @@ func paused(p *engine.Paused, asked []float64) *result.Pause {
 	return out
 }
 
-// churned is what became of consumers that closed on purpose; nil where none was to.
+// churned returns the result of consumers that closed on purpose; nil if none were to.
 func churned(c *engine.Churned) *result.Churn {
 	if c == nil {
 		return nil

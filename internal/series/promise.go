@@ -8,23 +8,22 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// How often a run with faults asks the system what a confirmation means, how long it waits
-// for the answer, and how many answers it keeps.
+// How often a run with faults asks the system what a confirmation means, how long it waits for the answer,
+// and how many answers it keeps.
 const (
 	promiseEvery = time.Second
-	promiseLimit = 3 * time.Second // below what a fault waits for its own question
+	promiseLimit = 3 * time.Second // shorter than a fault waits for its own query
 	mostPromises = 1000
 )
 
-// A promise is what the system said at an instant that a confirmation means.
+// A promise is what a confirmation means, as the system reported at an instant.
 type promise struct {
 	at       int64 // since the epoch, ns
 	confirms driver.Confirms
 }
 
-// follow asks the system at intervals what a confirmation means, until ctx ends, and
-// returns the answers that differ from the one before. tell gets each but the first. A
-// system that does not answer has said nothing.
+// follow asks the system at intervals what a confirmation means, until ctx ends, and returns the answers
+// that differ from the previous one. It calls tell with each but the first. No answer is not a change.
 func follow(ctx context.Context, ask func(context.Context) (driver.Facts, error), now func() int64, tell func(promise)) (all []promise) {
 	tick := time.NewTicker(promiseEvery)
 	defer tick.Stop()
@@ -47,8 +46,7 @@ func follow(ctx context.Context, ask func(context.Context) (driver.Facts, error)
 	return all
 }
 
-// weaker returns the times, up to the instant end, in which the system promised less than
-// first.
+// weaker returns the times, up to end, in which the system guaranteed less than first.
 func weaker(first driver.Confirms, all []promise, end int64) (w []result.Weaker) {
 	for i, p := range all {
 		if first.Weaker(p.confirms) == first {

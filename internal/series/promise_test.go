@@ -18,8 +18,7 @@ var (
 	alone = driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}
 )
 
-// TestGuaranteeChangesAreFollowed: a pair loses its copy, does not answer for a while, and has it
-// again.
+// A pair loses its replica, does not answer for a while, and has it again.
 func TestGuaranteeChangesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// pacing calibrates the clock by which messages are sent, and measures what a message costs.
+// pacing calibrates the send clock, and measures the cost of a message.
 type pacing struct {
 	*measurement
 	idle
@@ -27,7 +27,7 @@ func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
 	}
 	p.observer.Doing("calibrating the pacing clock")
 	cfg := p.scenario.Config(p.id, p.run)
-	cfg.FIFO = p.fifo && p.team.fleet == nil // of a fleet it is the agents' matter
+	cfg.FIFO = p.fifo && p.team.fleet == nil // in a fleet the agents decide
 	cfg.Pace(pace.Cores())
 	if cfg.FIFO && !cfg.Calibration.FIFO {
 		p.observer.Note("--fifo: a lane %s", cfg.Calibration.Why)
@@ -40,29 +40,28 @@ func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
 	return err
 }
 
-// record writes what happens while the run goes on, and keeps what the result needs of it.
+// record records the run while it lasts, and keeps what the result needs.
 type record struct {
 	*measurement
 	idle
 	procs     int             // of the Go scheduler during the run
 	slices    judge.Slices    // of the measured samples
-	parts     measure.Seconds // what has come of the open second
+	parts     measure.Seconds // counts of the current second
 	intervals []result.Interval
 	backlogs  []backlogAt   // at the ends of intervals
 	early     *judge.Early  // ends the run; nil: nothing does
-	enough    chan struct{} // closed by it
+	enough    chan struct{} // closed by early
 }
 
-// backlogAt is what waited at an instant.
+// backlogAt is the number of waiting messages at an instant.
 type backlogAt struct {
 	at int64
 	measure.Backlog
 }
 
-// start writes what is known before the first message, so that a run that is
-// killed leaves behind what it was.
+// start writes what is known before the first message, so that a killed run leaves a description.
 func (m *record) start(ctx context.Context, _ <-chan struct{}) error {
-	m.procs = m.cfg.Procs() // what GOMAXPROCS will be, as the engine sets it for the run
+	m.procs = m.cfg.Procs() // as the engine will set GOMAXPROCS for the run
 	m.keep(m.folder.WriteScenario(m.scenario.YAML()))
 	m.keep(m.folder.WriteEnvironment(m.environment(ctx, nil)))
 	m.cfg.OnStart, m.cfg.OnInterval = m.began, m.interval
@@ -71,7 +70,7 @@ func (m *record) start(ctx context.Context, _ <-chan struct{}) error {
 
 // began starts intervals.hlog.
 func (m *record) began(epoch pace.Epoch) {
-	m.procs = runtime.GOMAXPROCS(0) // what is in force now
+	m.procs = runtime.GOMAXPROCS(0) // the value in force
 	m.mu.Lock()
 	m.epoch = epoch.MonotonicNS
 	meter := m.meter.host
@@ -80,8 +79,7 @@ func (m *record) began(epoch pace.Epoch) {
 	m.keep(m.folder.StartIntervals(epoch.Wall, buildinfo.Version()))
 }
 
-// until returns what ends the run before its time: a signal, or that its
-// objectives are decided where that was asked for.
+// until returns what ends the run early: a signal or, if requested, that its objectives are decided.
 func (m *record) until(ctx context.Context, stop <-chan struct{}) <-chan struct{} {
 	if !m.scenario.Until {
 		return stop
@@ -100,10 +98,10 @@ func (m *record) until(ctx context.Context, stop <-chan struct{}) <-chan struct{
 	return either
 }
 
-// decided reports whether the run ended since its objectives were decided.
+// decided reports whether the run ended because its objectives were decided.
 func (m *record) decided() bool { return m.enough != nil && latch.Closed(m.enough) }
 
-// interval takes the engine's, which may be a part of a second.
+// interval handles an interval of the engine, which may be part of a second.
 func (m *record) interval(iv *measure.Interval) {
 	m.slices.Add(iv)
 	if m.faults.planned {
@@ -119,8 +117,7 @@ func (m *record) interval(iv *measure.Interval) {
 	}
 }
 
-// second takes a second of the run: a line for each distribution, an entry for
-// result.json, the view.
+// second handles a second of the run: a line for each distribution, an entry for result.json, the view.
 func (m *record) second(iv *measure.Interval) {
 	phase := m.phase((iv.From + iv.To) / 2)
 	m.intervals = append(m.intervals, judge.Interval(iv, phase, m.scenario.Load.Closed))
@@ -140,8 +137,8 @@ func (m *record) result(raw *engine.Raw, r *result.Result) {
 	m.correlate(raw, &r.Latency)
 }
 
-// correlate takes the intervals of the percentiles anew, from what the slices of
-// the run tell of how much its samples depend on one another.
+// correlate recomputes the percentiles' intervals, using the run's slices to account for dependence between
+// samples.
 func (m *record) correlate(raw *engine.Raw, l *result.Latency) {
 	for k, d := range map[measure.Kind]*result.Dist{
 		measure.SendResponse: l.Send.Response, measure.SendService: l.Send.Service, measure.SendLateness: l.Send.Lateness,

@@ -15,36 +15,35 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Repeats is the plan of scenarios, each as often as it is to be repeated: in a folder of their
-// own (Repeat), beside earlier runs of theirs (Append), or those that a series has left (Resume).
+// Repeats is the plan of scenarios with their repeats: new ones (Repeat), beside earlier runs of theirs
+// (Append), or the remaining ones of a series (Resume).
 type Repeats struct {
-	// More is called when all runs are done, with those that have figures, and before the first
-	// run where earlier ones are there. If it returns true, each scenario is done again, in an
-	// order of its own. nil: none is. Not for a single run.
+	// More is called with the runs that have figures when all runs are done, and before the first run if
+	// there are earlier ones. If it returns true, each scenario runs once more, in shuffled order. nil: no
+	// more. Not for a single run.
 	More func([]result.Entry) bool
 
-	file      string // that the scenarios are from, by which the folder of several is named; "": none
+	file      string // source of the scenarios, names their common folder; "": none
 	scenarios []*scenario.Scenario
 	tasks     []*task
-	begun     int            // of the tasks
-	entries   []result.Entry // the runs with figures, in their order
-	written   []result.Entry // those of entries that are whole in their folders
-	planned   *RunList       // that is stored in the folder; nil: none is
+	begun     int            // tasks begun
+	entries   []result.Entry // runs with figures, in order
+	written   []result.Entry // entries completely written to their folders
+	planned   *RunList       // stored in the folder; nil: none
 
-	dir    string // a folder that has runs; "": a new one
+	dir    string // folder with earlier runs; "": a new one
 	before earlier
-	names  []string // of the scenarios of earlier runs, in the order of the file, or else of their first runs
+	names  []string // scenarios of earlier runs, in the order of the file, or else of their first runs
 }
 
-// earlier counts runs that are there before those of a plan.
+// earlier counts the runs before those of a plan.
 type earlier struct {
-	digits  int            // of the numbers with which their folders begin
+	digits  int            // in the numbers that their folders begin with
 	number  int            // the highest of these
-	repeats map[string]int // the highest of each scenario's, by its name
+	repeats map[string]int // highest repeat of each scenario, by name
 }
 
-// Repeat is the plan of new runs of scenarios, at least one. file is where they are from; "":
-// no file.
+// Repeat plans new runs of at least one scenario. file is their source; "": no file.
 func Repeat(file string, scenarios ...*scenario.Scenario) *Repeats {
 	p := &Repeats{file: file, scenarios: scenarios}
 	if p.tasks = tasks(scenarios, earlier{}); p.single() {
@@ -53,8 +52,8 @@ func Repeat(file string, scenarios ...*scenario.Scenario) *Repeats {
 	return p
 }
 
-// Append is the plan of more runs in the folder dir, which is shown as name. Its Resolve makes
-// them. It refuses the folder of a single run, and one with a run that cannot be read.
+// Append plans more runs in the folder dir, shown as name. Resolve then creates them. It refuses the folder
+// of a single run, and one with a run that cannot be read.
 func Append(dir, name string) (*Repeats, error) {
 	found, err := result.Find(dir)
 	if err != nil {
@@ -81,7 +80,7 @@ func Append(dir, name string) (*Repeats, error) {
 		e, _, err := result.Load(f, filepath.Join(name, inside), result.Loading{Totals: true})
 		switch {
 		case errors.Is(err, result.ErrNotResult):
-			continue // it was killed, and its number stays taken
+			continue // killed: its number stays taken
 		case err != nil:
 			return nil, err
 		case len(e.Scenario) == 0:
@@ -98,7 +97,7 @@ func Append(dir, name string) (*Repeats, error) {
 		return nil, errors.New(name + " holds no run")
 	}
 	slices.SortStableFunc(p.names, func(a, b string) int { return p.first(a).Result.Run.Place - p.first(b).Result.Run.Place })
-	p.planned, _ = ReadRunList(dir, name) // of an older version there is none
+	p.planned, _ = ReadRunList(dir, name) // older versions have none
 	return p, nil
 }
 
@@ -107,10 +106,10 @@ func (p *Repeats) first(name string) result.Entry {
 	return p.entries[slices.IndexFunc(p.entries, func(e result.Entry) bool { return e.Result.Run.Scenario() == name })]
 }
 
-// Resume is the plan of the runs that the series in the folder dir, which is shown as name, has
-// left: those that were not begun, that gave no figures, or that were interrupted. Its Resolve
-// makes them. A run with a file that is cut short or damaged is left, and so is one in a folder
-// below those of the runs. Its error wraps ErrNoPlan where the folder holds no list of runs.
+// Resume plans the remaining runs of the series in the folder dir, shown as name: those that did not begin,
+// gave no figures, or were interrupted. Resolve then creates them. Runs with a truncated or damaged file
+// remain too, and so do runs in nested folders. Its error wraps ErrNoPlan if the folder has no list of
+// runs.
 func Resume(dir, name string) (*Repeats, error) {
 	planned, err := ReadRunList(dir, name)
 	if err != nil {
@@ -141,9 +140,9 @@ func Resume(dir, name string) (*Repeats, error) {
 	return p, nil
 }
 
-// Resolve makes the runs of a plan that Append or Resume returned, from the stored scenarios.
-// Each scenario is then one of Scenarios once; none: Resume found all done. File, text and
-// overrides of in are not read. With Append, each scenario is done as often as repeat says.
+// Resolve creates the runs of a plan from Append or Resume, from the stored scenarios. Afterwards Scenarios
+// has each scenario once, or none if Resume found nothing left. It ignores file, text and overrides of in.
+// With Append, each scenario runs as often as repeat says.
 func (p *Repeats) Resolve(in scenario.Inputs, repeat scenario.Override) error {
 	p.written = slices.Clone(p.entries)
 	if p.names == nil {
@@ -162,7 +161,7 @@ func (p *Repeats) Resolve(in scenario.Inputs, repeat scenario.Override) error {
 	return nil
 }
 
-// resolveLeft makes the runs of the stored list that are left.
+// resolveLeft creates the remaining runs of the stored list.
 func (p *Repeats) resolveLeft(in scenario.Inputs) error {
 	resolved := make([]*scenario.Scenario, len(p.planned.Scenarios))
 	for _, r := range p.planned.Left(p.entries) {
@@ -188,13 +187,13 @@ func (p *Repeats) resolveLeft(in scenario.Inputs) error {
 	return nil
 }
 
-// Scenarios returns those of the runs, each once.
+// Scenarios returns the scenarios of the runs, each once.
 func (p *Repeats) Scenarios() []*scenario.Scenario { return p.scenarios }
 
-// Entries returns the runs with figures so far, in their order, for an overview.
+// Entries returns the runs with figures so far, in order, for an overview.
 func (p *Repeats) Entries() []result.Entry { return p.entries }
 
-// Left returns the names of the folders of the runs that are not begun, of several.
+// Left returns the folders of the runs not begun, if there are several runs.
 func (p *Repeats) Left() []string {
 	var names []string
 	for _, t := range p.tasks[p.begun:] {
@@ -203,8 +202,8 @@ func (p *Repeats) Left() []string {
 	return names
 }
 
-// Rest counts the runs of the stored list that were not done to their end, or could not be
-// written. It is 0 where there is no list: of a single run, and in folders of older versions.
+// Rest counts the runs of the stored list that did not complete, or could not be written. It is 0 without a
+// list: for a single run, and in folders of older versions.
 func (p *Repeats) Rest() int {
 	if p.planned == nil {
 		return 0
@@ -212,18 +211,18 @@ func (p *Repeats) Rest() int {
 	return len(p.planned.Left(p.written))
 }
 
-// single reports whether there is one run, which has no folder in common with others.
+// single reports whether there is one run, without a common folder.
 func (p *Repeats) single() bool {
 	return p.dir == "" && len(p.scenarios) == 1 && p.scenarios[0].Repeat <= 1
 }
 
-// begin makes the folder that several runs have in common, with the list of them.
+// begin makes the common folder of several runs, with their list.
 func (p *Repeats) begin(s *Series) error {
 	switch {
 	case p.single():
 		return nil
 	case p.dir != "":
-		if p.names != nil && p.More == nil { // else More is asked first
+		if p.names != nil && p.More == nil { // else ask More first
 			p.tasks = tasks(p.scenarios, p.before)
 		}
 		s.reopen(p.dir)
@@ -243,7 +242,7 @@ func (p *Repeats) begin(s *Series) error {
 	return s.claim()
 }
 
-// next returns the run that follows, of a further round where More asks for one.
+// next returns the next run, from a further round if More asks for one.
 func (p *Repeats) next() (*task, error) {
 	if p.begun == len(p.tasks) {
 		if p.single() || p.More == nil || !p.More(p.entries) {
@@ -257,7 +256,7 @@ func (p *Repeats) next() (*task, error) {
 	return t, nil
 }
 
-// add takes a run. One that fails does not keep the others from being done.
+// add handles a finished run. A failed run does not prevent the others.
 func (p *Repeats) add(_ *Series, o *Outcome) (counts bool, err error) {
 	if o.Result != nil {
 		p.entries = append(p.entries, o.Entry)
@@ -268,8 +267,7 @@ func (p *Repeats) add(_ *Series, o *Outcome) (counts bool, err error) {
 	return true, nil
 }
 
-// tasks lays scenarios out in folders, each as often as it shall be repeated. Numbers and
-// repeats go on after those before.
+// tasks assigns scenarios, each with its repeats, to folders. Numbers and repeats continue those before.
 func tasks(scenarios []*scenario.Scenario, before earlier) []*task {
 	var all []*task
 	for _, x := range order(scenarios, before.number) {
@@ -290,7 +288,7 @@ func tasks(scenarios []*scenario.Scenario, before earlier) []*task {
 	return all
 }
 
-// round lays the scenarios out once, after the runs so far.
+// round adds one run of each scenario after the runs so far.
 func (p *Repeats) round() []*task {
 	before := earlier{digits: p.before.digits, number: p.before.number + len(p.tasks), repeats: map[string]int{}}
 	maps.Copy(before.repeats, p.before.repeats)
@@ -310,15 +308,13 @@ func (p *Repeats) round() []*task {
 	return tasks(once, before)
 }
 
-// A turn is one run of a series: a scenario, and which repeat of it.
+// A turn is one run of a series: a scenario, and its repeat.
 type turn struct{ run, repeat int }
 
-// order is that in which scenarios are run. Without repeats it is the file's.
-// With them each round has every scenario that is still to be done once, in an
-// order of its own: what changes on the host while a series runs, its heat, its
-// disk, its neighbours, then meets all scenarios alike, and none always follows
-// the same other. So it is where runs were done earlier. The order follows from the
-// first scenario's seed, and from how many those were.
+// order is the order of the runs. Without repeats it is the file's. With repeats each round runs every
+// remaining scenario once, shuffled: changes on the host during a series (heat, disk, neighbours) then
+// affect all scenarios alike, and none always follows the same other. The same holds if there were earlier
+// runs. The order is determined by the first scenario's seed and the number of earlier runs.
 func order(runs []*scenario.Scenario, earlier int) []turn {
 	rounds := 0
 	for _, r := range runs {
@@ -341,7 +337,7 @@ func order(runs []*scenario.Scenario, earlier int) []turn {
 	return out
 }
 
-// longestName is that of a scenario's name.
+// longestName is the longest name of a scenario.
 const longestName = 100
 
 // numbered is the name of the n-th repeat.
@@ -350,7 +346,7 @@ func numbered(name string, n int) string {
 	return name[:min(len(name), longestName-len(suffix))] + suffix
 }
 
-// suiteName is the name of several runs: that of their file.
+// suiteName names several runs after their file.
 func suiteName(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	name = strings.Map(func(r rune) rune {

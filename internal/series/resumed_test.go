@@ -23,7 +23,7 @@ func (s stopper) Interval(*measure.Interval) { s.stop() }
 func (stopper) Complain(error)               {}
 func (stopper) Done()                        {}
 
-// stopping has the n-th run stopped, and returns what it closes.
+// stopping has the n-th run stopped, by closing the returned channel.
 func stopping(o *Options, n int) <-chan struct{} {
 	stop := make(chan struct{})
 	o.Observe = func(r Run) Observer {
@@ -40,8 +40,7 @@ func stopping(o *Options, n int) <-chan struct{} {
 
 const searched = `{weir: 1, system: {driver: chan}, load: {rate: 100/s}, warmup: 0s, measure: 300ms, slo: [lost == 0], search: {most: 200/s, retests: 0}}`
 
-// TestSearchResumesWhereItStopped: the run that was cut short says nothing of its rate,
-// and is done again beside what is there.
+// The interrupted run says nothing about its rate, and is repeated beside the existing ones.
 func TestSearchResumesWhereItStopped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -100,7 +99,7 @@ func TestSearchResumesWhereItStopped(t *testing.T) {
 	}
 }
 
-// TestASeriesEndsWhereItsFileCannotBeWritten: what came of a run would be lost.
+// Further runs would be lost.
 func TestASeriesEndsWhereItsFileCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -124,7 +123,7 @@ func TestASeriesEndsWhereItsFileCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestASearchIsRefusedByTheFlagsOfItsUser: the line says what to change.
+// The error says what to change.
 func TestASearchIsRefusedByTheFlagsOfItsUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -168,8 +167,7 @@ func TestInvalidSearchPlanDoesNotResume(t *testing.T) {
 	}
 }
 
-// TestSuiteResumesWhereItStopped: what ran stays, and the run that was cut short is not in
-// the table.
+// Completed runs stay, and the interrupted run is not in the table.
 func TestSuiteResumesWhereItStopped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -224,7 +222,7 @@ func TestSuiteResumesWhereItStopped(t *testing.T) {
 	}
 }
 
-// TestTheFolderOfAnotherPlanIsRefused: with what is missing there, or what is wrong with it.
+// The error says what is missing or wrong there.
 func TestTheFolderOfAnotherPlanIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

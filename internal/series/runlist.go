@@ -21,33 +21,33 @@ const schemaSeries = "weir.series/v1"
 // mostPlan bounds series.json, in bytes: the largest file of scenarios makes a thousand.
 const mostPlan = 64 << 20
 
-// ErrNoPlan is wrapped by the error of ReadRunList where the folder holds no plan.
+// ErrNoPlan is wrapped by ReadRunList's error if the folder holds no plan.
 var ErrNoPlan = errors.New("has no " + result.FileSeries)
 
-// A RunList says which runs a series has. It is written before the first of them begins.
+// A RunList lists the runs of a series. It is written before the first of them begins.
 type RunList struct {
 	Schema    string            `json:"schema"`
 	Weir      string            `json:"weir"`
 	StartedAt string            `json:"started_at"` // RFC 3339, wall clock
-	Scenarios []PlannedScenario `json:"scenarios"`  // in the order of their file
-	Runs      []PlannedRun      `json:"runs"`       // in the order in which they are done
+	Scenarios []PlannedScenario `json:"scenarios"`  // in file order
+	Runs      []PlannedRun      `json:"runs"`       // in the order of execution
 }
 
-// A PlannedScenario is one of the scenarios of a series, resolved.
+// A PlannedScenario is a resolved scenario of a series.
 type PlannedScenario struct {
 	Name     string `json:"name"`
-	Scenario string `json:"scenario"` // as the scenario.yaml of its runs has it
+	Scenario string `json:"scenario"` // as in the scenario.yaml of its runs
 }
 
 // A PlannedRun is a run of a series.
 type PlannedRun struct {
-	Dir    string `json:"dir"`              // its folder, below that of the series
+	Dir    string `json:"dir"`              // its folder within the series' folder
 	Name   string `json:"name"`             // of the run
-	Place  int    `json:"place"`            // of its scenario in Scenarios, from 1
-	Repeat int    `json:"repeat,omitempty"` // from 1; 0: its scenario is done once
+	Place  int    `json:"place"`            // index of its scenario in Scenarios, from 1
+	Repeat int    `json:"repeat,omitempty"` // from 1; 0: not repeated
 }
 
-// newRunList is the list of a series that is to begin.
+// newRunList lists the runs of a new series.
 func newRunList(started time.Time, scenarios []*scenario.Scenario, tasks []*task) *RunList {
 	p := &RunList{Schema: schemaSeries, Weir: buildinfo.Version(), StartedAt: started.Format(time.RFC3339)}
 	for _, x := range scenarios {
@@ -59,8 +59,8 @@ func newRunList(started time.Time, scenarios []*scenario.Scenario, tasks []*task
 	return p
 }
 
-// ReadRunList reads the plan of the series in the folder dir, which is shown as name. Its error
-// wraps ErrNoPlan where there is none.
+// ReadRunList reads the plan of the series in the folder dir, shown as name. Its error wraps ErrNoPlan if
+// there is none.
 func ReadRunList(dir, name string) (*RunList, error) {
 	b, err := userfile.Read(filepath.Join(dir, result.FileSeries), mostPlan)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +79,7 @@ func ReadRunList(dir, name string) (*RunList, error) {
 	return p, nil
 }
 
-// check refuses a plan that this weir did not write, or that names a folder elsewhere.
+// check refuses a plan that weir did not write, or that names a folder elsewhere.
 func (p *RunList) check() error {
 	if p.Schema != schemaSeries {
 		return fmt.Errorf("its schema is %q (%s)", p.Schema, schemaSeries)
@@ -92,10 +92,10 @@ func (p *RunList) check() error {
 	return nil
 }
 
-// Left returns those of the plan's runs that none of entries did to its end, in their order.
+// Left returns the planned runs that no entry completed, in order.
 func (p *RunList) Left(entries []result.Entry) []PlannedRun {
 	type which struct {
-		scenario string // the names of a file's scenarios differ
+		scenario string // unique within a file
 		repeat   int
 	}
 	done := map[which]bool{}
@@ -109,8 +109,8 @@ func (p *RunList) Left(entries []result.Entry) []PlannedRun {
 	})
 }
 
-// Unfinished counts the runs that a series has left, where dirs is its folder, below root where
-// it is relative, and entries are its runs. 0 also where there is no plan that can be read.
+// Unfinished counts the remaining runs of a series with the folder dirs, relative to root, and the runs
+// entries. It is also 0 if no plan can be read.
 func Unfinished(root string, dirs []string, entries []result.Entry) int {
 	if len(dirs) != 1 {
 		return 0
@@ -121,7 +121,7 @@ func Unfinished(root string, dirs []string, entries []result.Entry) int {
 	}
 	own := slices.DeleteFunc(slices.Clone(entries), func(e result.Entry) bool { return filepath.Dir(e.Dir) != filepath.Clean(dirs[0]) })
 	if len(own) == 0 {
-		return 0 // the command could not be told from an entry's folder
+		return 0 // an entry's folder would not give the command
 	}
 	return len(p.Left(own))
 }

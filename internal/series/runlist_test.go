@@ -23,9 +23,8 @@ repeat: 2
 scenarios: [{name: a, message: {size: 64B}}, {name: b, message: {size: 128B}}]
 `
 
-// TestSeriesResumesWhereItStopped: one run of four is done, the next was interrupted, and of
-// the third a process that was killed left the folder. What goes on does these three, each as
-// the scenario and the repeat that it was planned as.
+// Of four runs one is done, the next was interrupted, and a killed process left the folder of the third.
+// The resumed series executes the other three, each as the scenario and the repeat planned.
 func TestSeriesResumesWhereItStopped(t *testing.T) {
 	dir := t.TempDir()
 	p := Repeat("", resolved(t, fourRuns)...)
@@ -142,7 +141,7 @@ func TestMalformedSeriesPlanIsRejected(t *testing.T) {
 	}
 }
 
-// TestFolderAllowsOneProcess: two would disturb each other, and count both.
+// Two would disturb each other.
 func TestFolderAllowsOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	first, err := New(Options{Dir: dir, Out: "s"}, Repeat("", resolved(t, fourRuns)...))
@@ -175,7 +174,7 @@ func TestFolderAllowsOneProcess(t *testing.T) {
 	}
 }
 
-// TestRerunScenarioIsNotRemaining: what counts is a whole run of the scenario and repeat.
+// A complete run of the scenario and repeat counts.
 func TestRerunScenarioIsNotRemaining(t *testing.T) {
 	p := &RunList{
 		Scenarios: []PlannedScenario{{Name: "a"}, {Name: "b"}, {Name: "c"}},

@@ -21,24 +21,23 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ErrSeveral is wrapped where what a search was asked with makes several runs.
+// ErrSeveral is wrapped if the arguments of a search make several runs.
 var ErrSeveral = errors.New("searches with one scenario (leave out scenarios, matrix and repeat)")
 
-// A Search is the plan of a search for the capacity: the runs of one search for each number of
-// what is varied, and those of the curve last.
+// A Search is the plan of a search for the capacity: the runs of one search for each value of the varied
+// key, and the curve's last.
 type Search struct {
-	Report *capacity.Report // what it came to so far
+	Report *capacity.Report // the results so far
 
-	// The scenarios of the searches: their runs differ from them in the rate, and in how long
-	// they take.
+	// The scenarios of the searches: their runs differ only in rate and duration.
 	scenarios []*scenario.Scenario
 	in        scenario.Inputs
-	probing   capacity.Probed // the run that goes on
+	probing   capacity.Probed // the current run
 	resumed   bool
 }
 
-// NewSearch plans the search that a scenario asks for: from its rate on, with its
-// objectives as the promise. It refuses what cannot be searched, and touches nothing.
+// NewSearch plans the search that a scenario asks for, from its rate on and with its objectives. It refuses
+// what cannot be searched, and has no side effects.
 func NewSearch(in scenario.Inputs) (*Search, error) {
 	s := &Search{in: in}
 	x, err := s.scenario()
@@ -69,9 +68,9 @@ func NewSearch(in scenario.Inputs) (*Search, error) {
 	return s, s.vary()
 }
 
-// ResumeSearch goes on with the search in the folder o.Out, which ReadSearch gave, by its own
-// plan: a KeptError where the folder does not let it. Of in, file and variables are not read. An override may be search.probes, which
-// allows more of them.
+// ResumeSearch resumes the search in the folder o.Out, which ReadSearch returned, by its own plan. A
+// KeptError says why it cannot. It ignores file and variables of in. An override may be search.probes,
+// which allows more probes.
 func ResumeSearch(o Options, in scenario.Inputs, was *capacity.Report) (_ *Search, err error) {
 	s := &Search{in: in, Report: was, resumed: true}
 	p := &s.Report.Plan
@@ -95,25 +94,25 @@ func ResumeSearch(o Options, in scenario.Inputs, was *capacity.Report) (_ *Searc
 		if more <= p.Probes {
 			return nil, fmt.Errorf("%s: %d is not more than this search may have (%d to %d)", flag("search.probes"), more, p.Probes+1, capacity.MostProbes)
 		}
-		p.Probes, s.Report.Curve = more, nil // the curve is of the capacity until then
+		p.Probes, s.Report.Curve = more, nil // the capacity may change the curve
 	}
 	return s, nil
 }
 
-// ReadSearch reads what the search in a folder came to. A relative folder is below root.
+// ReadSearch reads the results of the search in a folder. A relative folder is below root.
 func ReadSearch(root, dir string) (*capacity.Report, error) {
 	r, _, err := read(root, dir, capacity.File, "search", capacity.MostBytes, capacity.Parse)
 	return r, err
 }
 
-// A Found is the search that a folder is of.
+// A Found is the search that a folder belongs to.
 type Found struct {
-	Dir     string // as it is to be named
+	Dir     string // as it is to be shown
 	Report  *capacity.Report
-	Measure time.Duration // of its first probe; 0: not known
+	Measure time.Duration // of its first probe; 0: unknown
 }
 
-// Searches are those that the folders dirs are of, for a report on their runs. A relative
+// Searches returns the searches that the folders dirs belong to, for a report on their runs. A relative
 // folder is below root.
 func Searches(root string, dirs []string, entries []result.Entry) (all []Found, err error) {
 	for _, dir := range dirs {
@@ -136,7 +135,7 @@ func Searches(root string, dirs []string, entries []result.Entry) (all []Found, 
 	return all, nil
 }
 
-// Of a search, where the scenario does not say.
+// Defaults of a search, if the scenario does not set them.
 const (
 	usualPrecision = 0.1
 	usualRetests   = 2
@@ -144,8 +143,7 @@ const (
 	usualLonger    = 12 // times measure, of the longest probe
 )
 
-// firstLook is how much of a run's window passes before weir looks whether its objectives
-// are decided.
+// firstLook is how much of a run's window passes before the first check whether its objectives are decided.
 const firstLook = 10 * time.Second
 
 // searchPlan is the plan of the search that a scenario asks for.
@@ -172,10 +170,10 @@ func searchPlan(s *scenario.Scenario) capacity.Planned {
 	return p
 }
 
-// flag is how the user sets a key of the scenario: "--rate" for load.rate.
+// flag is the flag of a scenario key: "--rate" for load.rate.
 func flag(path string) string { return "--" + path[strings.LastIndexByte(path, '.')+1:] }
 
-// scenario resolves that of a run, in which these keys have these values whatever else says.
+// scenario resolves the scenario of a run with these overrides taking precedence.
 func (s *Search) scenario(keys ...scenario.Override) (*scenario.Scenario, error) {
 	in := s.in
 	in.Overrides = slices.Clone(in.Overrides)
@@ -192,7 +190,7 @@ func (s *Search) scenario(keys ...scenario.Override) (*scenario.Scenario, error)
 	return all[0], nil
 }
 
-// varied has a scenario take a number of what is varied.
+// varied returns the overrides for a value of the varied key.
 func (s *Search) varied(n int) []scenario.Override {
 	over := s.Report.Plan.Over
 	if over == nil {
@@ -201,7 +199,7 @@ func (s *Search) varied(n int) []scenario.Override {
 	return []scenario.Override{{Flag: flag("search.over"), Path: scenario.Over{Of: over.Of}.Path(), Value: strconv.Itoa(n)}}
 }
 
-// vary resolves the scenario with each number of what is varied.
+// vary resolves the scenario for each value of the varied key.
 func (s *Search) vary() error {
 	for _, n := range s.Report.Numbers() {
 		x, err := s.scenario(s.varied(n)...)
@@ -213,7 +211,7 @@ func (s *Search) vary() error {
 	return nil
 }
 
-// Scenarios returns those of the searches, each once.
+// Scenarios returns the scenarios of the searches, each once.
 func (s *Search) Scenarios() []*scenario.Scenario { return s.scenarios }
 
 // begin makes the folder of a new search, and writes its plan.
@@ -241,7 +239,7 @@ func (s *Search) store(in *Series) error {
 	return in.document(capacity.File, s.Report)
 }
 
-// next returns the run that follows by what those before it said.
+// next chooses the next run from the results so far.
 func (s *Search) next() (*task, error) {
 	next, more := s.Report.Next()
 	if !more {
@@ -258,13 +256,13 @@ func (s *Search) next() (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Search = scenario.Search{} // so that weir run repeats the file of the run
+	x.Search = scenario.Search{} // lets weir run repeat the run's file
 	s.probing = next
 	return &task{scenario: x, folder: next.Dir, number: len(s.Report.Probes) + len(s.Report.Curve) + 1}, nil
 }
 
-// add takes a run. It does not count, and the search ends, where the run was interrupted, has no
-// figures, or something other than its rate went wrong.
+// add handles a finished run. If it was interrupted, has no figures, or failed other than by its rate, it
+// does not count and the search ends.
 func (s *Search) add(in *Series, o *Outcome) (counts bool, err error) {
 	if o.Result == nil || o.Interrupted() || o.Err != nil || o.Books != nil || o.Written != nil || o.Gone != nil {
 		return false, nil

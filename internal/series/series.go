@@ -20,100 +20,98 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Options say where and how runs are done. The zero value has this process do them below
-// the working folder, and has no observer.
+// Options control where and how runs are executed. With the zero value this process executes them in the
+// working directory, without an observer.
 type Options struct {
-	Dir   string // the folder from which relative paths go; "": the process's working folder
-	Out   string // the result's folder, which must not exist; "": results/<time>-<name>
-	Host  Host   // on which systems are started, and processes of a run
-	FIFO  bool   // lanes of this host take precedence, where they may; see engine.Config.FIFO
-	Fleet *Fleet // that does the runs; nil: this process, or the two of placement split
+	Dir   string // base of relative paths; "": the working directory
+	Out   string // result folder, which must not exist; "": results/<time>-<name>
+	Host  Host   // starts systems and child processes
+	FIFO  bool   // real-time priority for pacers of this host, if allowed; see engine.Config.FIFO
+	Fleet *Fleet // executes the runs; nil: this process, or two with placement split
 
-	Files map[string][]byte // that the scenarios read, by absolute path; for a fleet only
-	// Percentiles are stored besides the usual ones, in percent, and are those that
-	// report.html shows; nil: those with samples enough.
+	Files map[string][]byte // read by the scenarios, by absolute path; for a fleet only
+	// Percentiles are stored besides the usual ones, in percent, and shown in report.html; nil: those with
+	// enough samples.
 	Percentiles []float64
-	Pages       Pages // draws report.html; nil: it is not written
+	Pages       Pages // draws report.html; nil: not written
 
-	// Exit is called with a run that has figures, before they are written, and returns
-	// what is kept of the exit code that it deserves. nil: nothing is.
+	// Exit is called with a run's figures before they are written, and returns the exit code to store; nil:
+	// none.
 	Exit func(*Outcome) *result.Exit
 
 	// Observe is called when a run begins, and returns its observer; nil: none.
 	Observe func(Run) Observer
-	// Note tells of what concerns more than one run: agents that are waited for, memory
-	// that may not do. nil: not wanted.
+	// Note reports what concerns more than one run: waiting for agents, possible lack of memory. nil: not
+	// reported.
 	Note func(format string, args ...any)
 }
 
-// Pages draws the pages of results for browsers.
+// Pages renders the HTML pages of results.
 type Pages interface {
-	// Run draws a run in the folder dir, of which all files but the page are written. The
-	// Result of e has all its intervals.
+	// Run draws a run in the folder dir, whose files but the page have been written. The Result of e has
+	// all its intervals.
 	Run(e result.Entry, dir string, percentiles []float64) ([]byte, error)
-	// Runs draws several runs with figures; rest of those that were planned were not done to
-	// their end.
+	// Runs draws several runs with figures; rest of the planned ones did not complete.
 	Runs(entries []result.Entry, rest int) ([]byte, error)
 	// Suite draws the table of a suite.
 	Suite(r *suite.Report) ([]byte, error)
 }
 
-// A Host is what starting processes on this one takes.
+// A Host has what is needed to start processes on this host.
 type Host struct {
-	Self string                           // path of weir's own binary, which child processes are
-	Env  func(name string) (string, bool) // of this process
-	Log  *slog.Logger                     // nil: nothing is logged
+	Self string                           // path of weir's own binary, for child processes
+	Env  func(name string) (string, bool) // environment of this process
+	Log  *slog.Logger                     // nil: no logging
 
-	// AgentArgs returns the arguments of Self in a process that joins at a URL as the agent
-	// of that name, for a split run. Where fifo, its lanes take precedence. nil: no run is
-	// split.
+	// AgentArgs returns the arguments with which Self joins a split run at a URL as the named agent. fifo
+	// asks for real-time priority of its pacers. nil: no split runs.
 	AgentArgs func(url, name string, fifo bool) []string
 }
 
-// A Plan says which runs a series has, and keeps what they come to: Repeats, a Search or a
-// Suite. A series uses a plan once.
+// A Plan lists a series' runs and stores their results: Repeats, a Search or a Suite. A series uses a plan
+// once.
 type Plan interface {
-	// Scenarios returns those of the runs, each once.
+	// Scenarios returns the scenarios of the runs, each once.
 	Scenarios() []*scenario.Scenario
-	// begin makes the folder of a series, or opens the one that it goes on in.
+	// begin makes the folder of a series, or opens that of a resumed one.
 	begin(*Series) error
-	// next returns the run that follows; nil: none does.
+	// next returns the next run; nil: there is none.
 	next() (*task, error)
-	// add takes what a run came to, and stores it. counts is false where the series ends with it.
+	// add stores the outcome of a run. counts is false if the series ends with it.
 	add(*Series, *Outcome) (counts bool, err error)
 }
 
 // A task is one run of a series.
 type task struct {
 	scenario    *scenario.Scenario
-	folder      string    // its name in the common folder; "" for the only one
-	series      string    // name of the scenario that it is a repeat of; "" where it is done once
+	folder      string    // in the common folder; "" for a single run
+	series      string    // name of the repeated scenario; "" if not repeated
 	repeat      int       // from 1
-	place       int       // of the scenario among those of Repeats, from 1; 0 of a single run
-	number, of  int       // of the run, from 1, and how many there are; of is 0 where that is not known
+	place       int       // index of its scenario in Repeats, from 1; 0 for a single run
+	number, of  int       // number of the run, from 1, and the total; of is 0 if unknown
 	percentiles []float64 // nil: those of Options
 }
 
-// A Series is runs that are done one after another: one, or several in a folder each
-// below a common one. One goroutine uses it.
+// A Series executes runs one after another: one, or several with a folder each in a common folder. It is
+// not safe for concurrent use.
 type Series struct {
 	o       Options
 	plan    Plan
 	started time.Time
-	parent  string // the common folder, as it is shown; "": there is a single run
+	parent  string // common folder as shown; "": a single run
 	folder  *result.Folder
-	fresh   bool     // this series made the common folder
-	made    bool     // this series made the folder results
-	lock    *os.File // on the list of runs; nil: there is none
+	fresh   bool     // this series created the common folder
+	made    bool     // this series created the folder results
+	lock    *os.File // on the list of runs; nil: none
 	err     error
 
-	fleet    *fleet.Fleet     // that does the runs; nil: this process
-	pairOf   []*guard.Process // its agents, where they are of this host and of this series
-	leftover string           // a folder that goes with them
+	fleet    *fleet.Fleet     // executes the runs; nil: this process
+	pairOf   []*guard.Process // its agents, if this series started them on this host
+	leftover string           // a folder to remove with them
 }
 
-// New makes the folder that several runs have in common, or opens the one that a plan goes on
-// in. Its error is a FolderError, or wraps ErrWriting. Close must be called.
+// New makes the common folder of several runs, or opens that of a resumed plan. Its error is a FolderError,
+// or wraps ErrWriting. The caller must call Close.
 func New(o Options, p Plan) (*Series, error) {
 	if o.Host.Log == nil {
 		o.Host.Log = slog.New(slog.DiscardHandler)
@@ -138,7 +136,7 @@ func New(o Options, p Plan) (*Series, error) {
 	return s, nil
 }
 
-// silent is the observer where none is given: it ignores everything.
+// silent is the default observer, which ignores everything.
 type silent struct{}
 
 func (silent) Doing(string)                {}
@@ -148,18 +146,16 @@ func (silent) Interval(*measure.Interval)  {}
 func (silent) Complain(error)              {}
 func (silent) Done()                       {}
 
-// Dir returns the folder that several runs have in common, as it is to be shown; "" of
-// a single run, which has its own.
+// Dir returns the common folder of several runs, as shown; "" for a single run, which has its own.
 func (s *Series) Dir() string { return s.parent }
 
-// Err says why All ended before its end, where it was not stopped: a file of the series could
-// not be written, which wraps ErrWriting, or a run could not be laid out.
+// Err says why All ended early if it was not stopped: a file of the series could not be written, which
+// wraps ErrWriting, or a run could not be prepared.
 func (s *Series) Err() error { return s.err }
 
-// All does the runs in their order, and yields what each came to. When stop, which may
-// be nil, is closed, the run that goes on is offered no further message and drains;
-// when ctx ends, it ends at once; in both cases what was measured is written, and no
-// further run begins.
+// All executes the runs in order, and yields their outcomes. When stop, which may be nil, is closed, the
+// current run sends no further message and drains; when ctx ends, it ends at once. In both cases what was
+// measured is written, and no further run begins.
 func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcome] {
 	return func(yield func(*Outcome) bool) {
 		for {
@@ -172,7 +168,7 @@ func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcom
 			counts, s.err = s.plan.add(s, o)
 			more := yield(o)
 			if o.Result != nil {
-				o.Result.Intervals = nil // the most of it, and an overview does not need it
+				o.Result.Intervals = nil // they are most of it, and overviews do not need them
 			}
 			if !more || !counts || s.err != nil || latch.Closed(stop) || ctx.Err() != nil {
 				return
@@ -181,8 +177,7 @@ func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcom
 	}
 }
 
-// WritePage writes the page of several runs with figures into the folder that they
-// have in common.
+// WritePage writes the page of several runs with figures into their common folder.
 func (s *Series) WritePage(p *Repeats) error {
 	if s.o.Pages == nil {
 		return nil
@@ -194,8 +189,8 @@ func (s *Series) WritePage(p *Repeats) error {
 	return s.folder.WriteReport(page)
 }
 
-// Close ends the fleet, where there is one, and leaves no folder behind in which
-// nothing is. Its error is of processes of the series that did not end.
+// Close ends the fleet, if any, and removes empty folders. Its error reports processes of the series that
+// did not end.
 func (s *Series) Close() error {
 	if s.lock != nil {
 		_ = s.lock.Close() // nothing was written to it
@@ -204,7 +199,7 @@ func (s *Series) Close() error {
 	return s.disband()
 }
 
-// do does a run.
+// do executes a run.
 func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome {
 	o := &Outcome{Run: Run{Scenario: t.scenario, Number: t.number, Of: t.of, Several: t.place > 0, Series: t.series, Repeat: t.repeat}}
 	m := newMeasurement(&measurement{
@@ -248,7 +243,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome
 	o.Undone = errors.Join(undone(o.Result), m.team.untold(), m.link.broke)
 	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
 	all := raw.All
-	if len(o.Result.Lost().Receivers) > 0 { // what a consumer that died had not settled comes again, and late
+	if len(o.Result.Lost().Receivers) > 0 { // messages a dead consumer had not acked are redelivered, late
 		all.Duplicated, all.Reordered = 0, 0
 	}
 	o.Broken = raw.Damaged > 0 || broken(all, t.scenario.System.Definition.Capabilities)
@@ -264,7 +259,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome
 	return o
 }
 
-// totals are the samples of the measured window by the tags of intervals.hlog.
+// totals returns the samples of the measured window by their tags in intervals.hlog.
 func totals(raw *engine.Raw) map[string]*measure.Counts {
 	out := map[string]*measure.Counts{}
 	for k := range measure.NumKinds {

@@ -19,7 +19,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A notebook is an observer that keeps what it is told was wrong, a line each.
+// A notebook is an observer that keeps all complaints, a line each.
 type notebook struct {
 	silent
 	mu    sync.Mutex
@@ -140,8 +140,8 @@ func TestRunsAreLaidOutInOrder(t *testing.T) {
 	}
 }
 
-// More rounds go on where the runs before ended, each with every scenario once. A stop
-// ends them, and what was measured stays.
+// Further rounds continue after the earlier runs, each with every scenario once. A stop ends them, and what
+// was measured stays.
 func TestRoundsContinueUntilSufficient(t *testing.T) {
 	t.Parallel()
 	const text = "weir: 1\nsystem: {driver: noop}\nmode: produce\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nscenarios:\n- {name: a}\n- {name: b}\n"
@@ -188,7 +188,7 @@ func TestRoundsContinueUntilSufficient(t *testing.T) {
 	}
 }
 
-// TestOverviewHasHosts: without them it would not say that hosts differ.
+// Otherwise it could not say that hosts differ.
 func TestOverviewHasHosts(t *testing.T) {
 	dir := t.TempDir()
 	p := Repeat("", resolved(t, "weir: 1\nsystem: {driver: chan}\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nrepeat: 2\n")...)

@@ -14,16 +14,16 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// meter reads what hosts do, and what weir and the servers use of them.
+// meter records the activity of hosts, and the resources of weir and the servers.
 type meter struct {
 	*measurement
-	host  *host.ServerMeter // this host; nil: it does not tell
+	host  *host.ServerMeter // this host; nil: not available
 	clock *pace.Clock       // of host
 	there host.Series       // the host of an agent that starts the system
 }
 
-// start starts to read what this host does, and what weir uses of it, the system
-// that weir started, and the processes that it was told to watch.
+// start begins to record this host and the resources of weir, of the system that weir started, and of
+// watched processes.
 func (m *meter) start(context.Context, <-chan struct{}) (err error) {
 	w := host.Watching{Hear: m.sampled}
 	if w.Servers, err = watched(m.scenario); err != nil {
@@ -48,18 +48,18 @@ func (m *meter) result(raw *engine.Raw, r *result.Result) {
 	r.Efficiency = efficiency(r, m.scenario.Price)
 }
 
-// serversOf are the servers of a system that weir started, as they are read.
+// serversOf returns the servers of a system that weir started, for the meter.
 func serversOf(s *scenario.Scenario, running *broker.Running) []host.Server {
 	_, supervisor := running.Guard()
 	var all []host.Server
 	for _, p := range processesOf(s, running) {
 		x := host.Server{Name: p.Name, Node: p.Node, Dir: running.Dir}
 		if len(p.Pids) > 0 {
-			x.Pid = p.Pids[0] // the others stem from it
+			x.Pid = p.Pids[0] // the parent of the others
 		}
 		if supervisor != 0 {
 			x.Dir = filepath.Join(running.Dir, p.Name)
-			if s.Fills() || s.Slows() { // a disk is mounted where only they see it
+			if s.Fills() || s.Slows() { // only the servers see its mount
 				x.Dir = filepath.Join("/proc", strconv.Itoa(supervisor), "root", x.Dir)
 			}
 		}
@@ -68,8 +68,7 @@ func serversOf(s *scenario.Scenario, running *broker.Running) []host.Server {
 	return all
 }
 
-// watched are the processes that a scenario has weir watch. The error says which of them
-// this host does not have.
+// watched finds the processes that a scenario watches. The error names the missing ones.
 func watched(s *scenario.Scenario) ([]host.Server, error) {
 	var all []host.Server
 	for _, pid := range s.Watch {
@@ -82,7 +81,7 @@ func watched(s *scenario.Scenario) ([]host.Server, error) {
 	return all, nil
 }
 
-// sampled takes what this host did in a second.
+// sampled records a sample of this host, about a second.
 func (m *meter) sampled(x host.Sample) {
 	m.mu.Lock()
 	epoch, began := m.epoch, m.clock.Epoch().MonotonicNS
@@ -92,7 +91,7 @@ func (m *meter) sampled(x host.Sample) {
 	}
 }
 
-// sampledThere takes what the host of the agent did that has the system, in a second.
+// sampledThere records a sample of the host of the agent that has the system.
 func (m *meter) sampledThere(x host.Sample) {
 	x.Agent = m.team.startOn
 	m.mu.Lock()
@@ -103,8 +102,8 @@ func (m *meter) sampledThere(x host.Sample) {
 	}
 }
 
-// used is what the servers used in the measured window, and what each host did in it; nil
-// where that is not known.
+// used returns the servers' resources in the measured window, and each host's activity in it; nil if
+// unknown.
 func (m *meter) used(raw *engine.Raw) (servers *result.Servers, resources []host.Sample) {
 	if m.host != nil {
 		epoch := raw.Epoch.MonotonicNS - m.clock.Epoch().MonotonicNS // on the meter's clock

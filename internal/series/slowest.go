@@ -7,8 +7,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// slowest says which messages were the slowest, and what happened then, from what has been
-// written into the folder.
+// slowest finds the slowest messages and what happened at the time, from the files already written.
 func (m *logs) slowest(raw *engine.Raw, r *result.Result) []result.Slowest {
 	var course slow.Course
 	for _, s := range raw.Stalls {
@@ -20,7 +19,7 @@ func (m *logs) slowest(raw *engine.Raw, r *result.Result) []result.Slowest {
 	saved := &result.Saved{Dir: m.dir}
 	for e, err := range saved.Events() {
 		if err != nil {
-			break // what could be read counts
+			break // use what could be read
 		}
 		course.Event(e)
 	}
@@ -42,18 +41,18 @@ func (m *logs) slowest(raw *engine.Raw, r *result.Result) []result.Slowest {
 	return all
 }
 
-// kept are the slowest messages of a distribution, the slowest first.
+// kept are the slowest messages of a distribution, slowest first.
 type kept struct {
 	of       string
 	messages []result.SlowMessage
 }
 
-// kept are those of all distributions.
+// kept returns those of all distributions.
 func (m *measurement) kept(raw *engine.Raw) (all []kept) {
 	if m.scenario.Mode == engine.Consume {
-		return nil // it has no latency
+		return nil // no latency
 	}
-	to := m.scenario.Topology // a stream is a producer's to a destination: see schedule.Schedule.Stream
+	to := m.scenario.Topology // a stream is one producer's to one destination: see schedule.Schedule.Stream
 	for _, x := range []struct {
 		of   string
 		kept []measure.Slow

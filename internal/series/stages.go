@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// stages are the figures of each stage of the profile that the run came to, with the
-// percentiles asked for.
+// stages returns the figures of each stage of the profile that the run reached, with the percentiles asked
+// for.
 func stages(raw *engine.Raw, s *scenario.Scenario, asked []float64) []result.Stage {
 	var out []result.Stage
 	for i := range raw.Stages {
@@ -43,7 +43,7 @@ func stages(raw *engine.Raw, s *scenario.Scenario, asked []float64) []result.Sta
 	return out
 }
 
-// planned is how a phase reads.
+// planned describes a phase.
 func planned(p schedule.Phase) string {
 	switch {
 	case p.Burst > 0:
@@ -54,8 +54,7 @@ func planned(p schedule.Phase) string {
 	return p.From.String()
 }
 
-// rates are the planned rates at the beginning of a phase and when it has lasted so many
-// ns.
+// rates returns the planned rates at the start of a phase and after lasted ns.
 func rates(p schedule.Phase, lasted int64) (begins, ends float64) {
 	if p.Burst > 0 {
 		mean := float64(p.Burst) / p.Every.Seconds()

@@ -18,12 +18,12 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A subject is a system on this host that faults happen to.
+// A subject is a system on this host that suffers faults.
 type subject struct {
 	running *broker.Running
 
 	mu   sync.Mutex
-	pids map[string]int // of its processes, as they are now
+	pids map[string]int // current process IDs
 }
 
 func newSubject(running *broker.Running) *subject {
@@ -34,7 +34,7 @@ func newSubject(running *broker.Running) *subject {
 	return x
 }
 
-// restarted notes that a process was started again. x may be nil.
+// restarted notes the restart of a process. x may be nil.
 func (x *subject) restarted(process string, pid int) {
 	if x == nil {
 		return
@@ -44,8 +44,8 @@ func (x *subject) restarted(process string, pid int) {
 	x.pids[process] = pid
 }
 
-// clients are the processes that may have connections of clients: this one and all that it
-// started, without those that carry the servers and the network.
+// clients returns the processes that may hold client connections: this one and its descendants, without
+// those of the servers and the network.
 func (x *subject) clients() []int {
 	all := proctree.All(proctree.Host())
 	guard, _ := x.running.Guard()
@@ -53,7 +53,7 @@ func (x *subject) clients() []int {
 	return append([]int{os.Getpid()}, proctree.Below(all, os.Getpid())...)
 }
 
-// processes are those of that name with all that they started, as they are now.
+// processes returns the named processes with their descendants, at present.
 func (x *subject) processes(names ...string) (pids []int) {
 	all := proctree.All(proctree.Host())
 	x.mu.Lock()
@@ -66,8 +66,8 @@ func (x *subject) processes(names ...string) (pids []int) {
 	return pids
 }
 
-// system is what faults happen to. now is the time since the epoch of the run, and since that
-// at an instant of the host's monotonic clock.
+// system returns the subject of faults. now is the time since the epoch of the run; since converts an
+// instant of the host's monotonic clock to it.
 func (x *subject) system(now func() int64, since func(monotonicNS int64) int64) fault.System {
 	s := fault.System{
 		Order: func(ctx context.Context, do string, by time.Duration, processes ...string) (result.Span, error) {
@@ -81,7 +81,7 @@ func (x *subject) system(now func() int64, since func(monotonicNS int64) int64) 
 	}
 	for _, p := range x.running.Processes {
 		one := fault.Server{Name: p.Name, Node: p.Node, At: p.At}
-		if p.Node <= len(x.running.Address) { // also where it is a name
+		if p.Node <= len(x.running.Address) { // also for a host name
 			one.At = append([]string{hostPort(x.running.Address[p.Node-1])}, p.At...)
 		}
 		s.Servers = append(s.Servers, one)
@@ -89,8 +89,7 @@ func (x *subject) system(now func() int64, since func(monotonicNS int64) int64) 
 	return s
 }
 
-// reached is where clients of other hosts reach the servers, which listen at bind; "":
-// loopback.
+// reached is where clients on other hosts reach the servers, which listen at bind; "": loopback.
 func (x *subject) reached(bind string) (all []protocol.Server) {
 	if bind == "" {
 		bind = "127.0.0.1"
@@ -101,11 +100,10 @@ func (x *subject) reached(bind string) (all []protocol.Server) {
 	return all
 }
 
-// disturb does to the servers what a scenario's faults say, in a run that another host
-// coordinates.
+// disturb executes a scenario's faults on the servers, in a run that another host coordinates.
 func (x *subject) disturb(ctx context.Context, s *scenario.Scenario, d agent.Disturbance) {
 	clock := pace.NewClock()
-	// The clock of the run may be another than the host's: only what passed is the same.
+	// The run's clock may differ from the host's: only elapsed time is the same.
 	system := x.system(d.Clock.Now, func(monotonicNS int64) int64 {
 		return d.Clock.Now() - (clock.Epoch().MonotonicNS + clock.Now() - monotonicNS)
 	})

@@ -12,19 +12,18 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Suite is the plan of a suite: its runs that have no figures yet. A run that fails does not
-// keep the others from being done.
+// A Suite is the plan of a suite: its runs without figures. A failed run does not prevent the others.
 type Suite struct {
-	Report    *suite.Report // what it came to so far
+	Report    *suite.Report // the results so far
 	scenarios []*scenario.Scenario
 	suite     *suite.Suite
 	items     []suite.Item
-	running   int // index of the item that goes on
+	running   int // index of the current item
 	resumed   bool
 }
 
-// NewSuite plans the runs of a choice of a suite. It refuses what cannot be run, and touches
-// nothing. in is as of suite.Plan.
+// NewSuite plans the runs chosen from a suite. It refuses what cannot be run, and has no side effects. in
+// is as for suite.Plan.
 func NewSuite(in scenario.Inputs, of *suite.Suite, c suite.Choice) (*Suite, error) {
 	x := &Suite{suite: of, running: -1}
 	if err := x.resolve(in, c); err != nil {
@@ -35,8 +34,8 @@ func NewSuite(in scenario.Inputs, of *suite.Suite, c suite.Choice) (*Suite, erro
 	return x, nil
 }
 
-// ResumeSuite goes on with the suite in the folder o.Out, which ReadSuite gave, by its own plan:
-// a KeptError where the folder does not let it.
+// ResumeSuite resumes the suite in the folder o.Out, which ReadSuite returned, by its own plan. A KeptError
+// says why it cannot.
 func ResumeSuite(o Options, in scenario.Inputs, was *suite.Report) (*Suite, error) {
 	x := &Suite{Report: was, running: -1, resumed: true}
 	if scale := x.Report.Scale; !(scale > 0 && scale <= 1) {
@@ -50,13 +49,13 @@ func ResumeSuite(o Options, in scenario.Inputs, was *suite.Report) (*Suite, erro
 	return x, x.resolve(in, suite.Choice{Drivers: x.Report.Drivers, Rows: x.Report.Chosen, Scale: x.Report.Scale})
 }
 
-// ReadSuite reads what the suite in a folder came to, and returns the bytes of its file,
-// too. A relative folder is below root.
+// ReadSuite reads the results of the suite in a folder, and also returns the bytes of its file. A relative
+// folder is below root.
 func ReadSuite(root, dir string) (*suite.Report, []byte, error) {
 	return read(root, dir, suite.FileReport, "suite", suite.MostBytes, suite.ParseReport)
 }
 
-// resolve makes the runs.
+// resolve creates the runs.
 func (x *Suite) resolve(in scenario.Inputs, c suite.Choice) (err error) {
 	if x.items, err = x.suite.Plan(in, c); err != nil {
 		return err
@@ -77,7 +76,7 @@ func (x *Suite) Done() (n int) {
 	return n
 }
 
-// Scenarios returns those of all its runs, in their order.
+// Scenarios returns the scenarios of all runs, in order.
 func (x *Suite) Scenarios() []*scenario.Scenario { return x.scenarios }
 
 // begin makes the folder of a new suite, and writes its plan.
@@ -121,7 +120,7 @@ func (x *Suite) next() (*task, error) {
 	return nil, nil
 }
 
-// add takes a run. One that was interrupted is left to be done again, and the suite ends.
+// add handles a finished run. An interrupted one remains to be done, and ends the suite.
 func (x *Suite) add(in *Series, o *Outcome) (counts bool, err error) {
 	item := &x.items[x.running]
 	var l suite.Line

@@ -24,9 +24,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Start starts the system of a scenario on this host. An agent does so for a run with the
-// system on the agent's host (agent.Agent.Start). bind is the address that its servers
-// listen on, "": loopback.
+// Start starts the system of a scenario on this host. An agent calls it for a run with the system on its
+// host (agent.Agent.Start). bind is the address that its servers listen on, "": loopback.
 func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doing func(string), happened func(agent.Happening)) (*agent.System, error) {
 	var meter atomic.Pointer[host.ServerMeter]
 	var suffers atomic.Pointer[subject]
@@ -55,8 +54,8 @@ func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doi
 	return up, nil
 }
 
-// sample has the host of a system read until the system is stopped, and its samples kept
-// until they are asked for.
+// sample records the host of a system until the system is stopped, and keeps the samples until they are
+// asked for.
 func sample(up *agent.System, w host.Watching) *host.ServerMeter {
 	clock := pace.NewClock()
 	began := clock.Epoch().MonotonicNS
@@ -84,16 +83,16 @@ func sample(up *agent.System, w host.Watching) *host.ServerMeter {
 	return meter
 }
 
-// apart is what servers have of their own in a run.
+// apart describes what the servers of a run have separately.
 type apart struct {
-	places []broker.Place // where those of each node are; nil: all together
+	places []broker.Place // one per node; nil: all together
 	disks  bool
-	slow   bool // their data lie on a file system that can be slow
-	cuts   bool // those of each node are in a control group
+	slow   bool // their data are on a file system that can be slowed
+	cuts   bool // each node has a control group
 }
 
-// serve starts real servers, which are installed first where they are not
-// there yet. bind is where they listen, "": on loopback; within is where they are started.
+// serve starts real servers, installing them first if necessary. bind is where they listen, "": on
+// loopback; within is where to start them.
 func (h *Host) serve(ctx context.Context, sys *scenario.System, bind string, within broker.Within, own apart, note func(string), event func(broker.ServerEvent)) (*broker.Running, *broker.Installation, error) {
 	cache, err := broker.CacheDir(h.Env)
 	if err != nil {
@@ -110,20 +109,20 @@ func (h *Host) serve(ctx context.Context, sys *scenario.System, bind string, wit
 	return running, installed, err
 }
 
-// install has the servers of a system installed, where they are not there yet.
+// install installs the servers of a system, unless installed.
 func (h *Host) install(ctx context.Context, sys *scenario.System, cache string, note func(string)) (*broker.Installation, error) {
 	return broker.Ensure(ctx, broker.Installing{Self: h.Self, Driver: sys.Definition.Name, Recipe: sys.Recipe, Cache: cache, Note: note})
 }
 
-// servers are the system that weir starts, on this host or on that of an agent.
+// servers are the system that weir starts, on this host or an agent's.
 type servers struct {
 	*measurement
 	idle
-	running   *broker.Running      // here; nil: nothing is
-	installed *broker.Installation // what was started, with start: process
+	running   *broker.Running      // on this host; nil: nothing
+	installed *broker.Installation // what was started with start: process
 	subject   *subject             // the same, for faults
-	there     *fleet.System        // what was started on the host of an agent; nil: nothing
-	ended     bool                 // what runs here is being ended
+	there     *fleet.System        // started on an agent's host; nil: nothing
+	ended     bool                 // the system here is being stopped
 	died      []death
 }
 
@@ -184,7 +183,7 @@ func (m *servers) stop(ctx context.Context, raw *engine.Raw) {
 	m.ended = true
 	m.mu.Unlock()
 	limit := max(20*time.Second, m.running.EndsWithin())
-	if raw != nil && raw.Gone != nil { // what is left of a cluster cannot end in order; its guard ends it, also after us
+	if raw != nil && raw.Gone != nil { // the rest of a cluster cannot stop in order; its guard ends it, even after us
 		limit = 5 * time.Second
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
@@ -194,8 +193,8 @@ func (m *servers) stop(ctx context.Context, raw *engine.Raw) {
 	}
 }
 
-// bringUp starts the system on this host as the scenario has it: what weir embeds, or real
-// servers, which are installed first where they are not there yet.
+// bringUp starts the scenario's system on this host: the embedded one, or real servers, installing them
+// first if necessary.
 func (m *servers) bringUp(ctx context.Context) (*broker.Running, error) {
 	sys := &m.scenario.System
 	bind, within, places := m.link.bind()
@@ -211,7 +210,7 @@ func (m *servers) bringUp(ctx context.Context) (*broker.Running, error) {
 	return running, err
 }
 
-// what names the system that was started, and in how many processes it is.
+// what names the started system and its number of processes.
 func (m *servers) what() string {
 	if m.scenario.System.Start == scenario.StartEmbedded {
 		return m.scenario.System.Definition.Name + " in a process of its own"
@@ -223,7 +222,7 @@ func (m *servers) what() string {
 	return fmt.Sprintf("%s in %d processes of their own", m.scenario.System.Recipe.Title, n)
 }
 
-// startedBy is what is known of the system that weir started.
+// startedBy describes the system that weir started.
 func startedBy(s *scenario.Scenario, running *broker.Running, installed *broker.Installation) *result.Started {
 	x := &result.Started{By: s.System.Start.String()}
 	if installed != nil {
@@ -236,7 +235,7 @@ func startedBy(s *scenario.Scenario, running *broker.Running, installed *broker.
 	return x
 }
 
-// processesOf are those of a system that weir started, as they were then.
+// processesOf returns the processes of a system when weir started it.
 func processesOf(s *scenario.Scenario, running *broker.Running) []result.Process {
 	if len(running.Processes) == 0 {
 		return []result.Process{{Name: s.System.Definition.Name, Node: 1, Pids: running.Pids}}
@@ -248,8 +247,7 @@ func processesOf(s *scenario.Scenario, running *broker.Running) []result.Process
 	return all
 }
 
-// event takes what becomes of a server of the system that weir started,
-// until the system is ended.
+// event handles an event of a server that weir started, until the system is stopped.
 func (m *servers) event(e broker.ServerEvent) {
 	m.mu.Lock()
 	ended, meter, at := m.ended, m.meter.host, int64(0) // before the epoch is known
@@ -265,7 +263,7 @@ func (m *servers) event(e broker.ServerEvent) {
 	switch {
 	case e.Ended == "":
 		m.subject.restarted(e.Process, e.Pid)
-	case !e.ByFault: // which the table of faults tells
+	case !e.ByFault: // reported in the table of faults
 		m.died = append(m.died, death{e, at})
 	}
 	m.mu.Unlock()
@@ -275,14 +273,14 @@ func (m *servers) event(e broker.ServerEvent) {
 	m.measurement.event(engine.Event{At: at, Kind: "server", Text: e.String()})
 }
 
-// A death is the end of a server without a request.
+// A death is an unrequested end of a server.
 type death struct {
 	event broker.ServerEvent
-	at    int64 // ns since the epoch; 0 before it
+	at    int64 // ns since the epoch; 0 if before
 }
 
-// tellOfDeaths says which servers ended by themselves and were not started again,
-// and reports whether any did: what stopping the system says is then no news.
+// tellOfDeaths reports servers that ended by themselves and were not restarted, and returns whether there
+// were any: errors in stopping the system are then expected.
 func (m *servers) tellOfDeaths() bool {
 	m.mu.Lock()
 	died := slices.Clone(m.died)

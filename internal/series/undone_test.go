@@ -6,7 +6,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestFaultIsDueAtScenarioTime: scenarios count from the end of the warm-up.
+// Scenarios count from the end of the warm-up.
 func TestFaultIsDueAtScenarioTime(t *testing.T) {
 	t.Parallel()
 	r := &result.Result{

@@ -16,47 +16,47 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// An Until decides after each round of runs whether another one is to follow: one does until
-// a figure is known closely enough, or a bound is reached. Its method More is an Options.More.
+// An Until decides after each round of runs whether another follows: until a figure is known precisely
+// enough, or a limit is reached. Its method More is a Repeats.More.
 type Until struct {
-	Figure string       // that is to be known, one of ComparedFigures
-	Goal   compare.Goal // how closely
-	Names  []string     // of the scenarios, the base first
+	Figure string       // to determine, one of ComparedFigures
+	Goal   compare.Goal // the required precision
+	Names  []string     // of the scenarios, base first
 	Most   int          // runs of each
-	End    time.Time    // no round begins after it; zero: there is no such time
+	End    time.Time    // no round begins later; zero: unlimited
 
 	Now    func() time.Time
-	Looked func() // is called after a look that has an interval and does not end the runs; nil: it is not wanted
+	Looked func() // called after an inconclusive look with an interval; may be nil
 
 	Look  compare.Look // the latest
-	Stop  Stop         // why no round follows; "" while one does, and where runs were ended before
+	Stop  Stop         // why no round follows; "" while one does, and for runs ended earlier
 	Lacks string       // of NoFigure: the folder of a run that lacks it
 
-	Appends bool // the first question is of runs that were there before
+	Appends bool // the first question concerns earlier runs
 
-	first int // the first run that is not of before
+	first int // index of the first new run
 	asked bool
 	had   int // runs with figures at the last question
 }
 
-// A Stop is why an Until lets no round follow.
+// A Stop is why an Until ends the rounds.
 type Stop string
 
-// What ends an Until.
+// The reasons to stop.
 const (
-	Shown    Stop = "shown"     // the figure is known closely enough
-	NoFigure Stop = "no figure" // a run does not have it, or too few samples for it
+	Shown    Stop = "shown"     // the figure is known precisely enough
+	NoFigure Stop = "no figure" // a run lacks it, or samples for it
 	NoRun    Stop = "no run"    // the last round gave no run with figures
 	Useless  Stop = "useless"   // the last MostInvalid runs are INVALID
-	MostRuns Stop = "most runs" // there are as many as may be
+	MostRuns Stop = "most runs" // the limit on runs is reached
 	MostTime Stop = "most time" // the time is over
 )
 
-// MostInvalid is how many runs in a row may be INVALID before no round follows.
+// MostInvalid is how many consecutive runs may be INVALID before the rounds end.
 const MostInvalid = 4
 
-// useless reports whether the last runs are INVALID. Those of before do not count: their
-// user asks for more in spite of them.
+// useless reports whether the last runs are INVALID. Earlier runs do not count: the user asked for more
+// despite them.
 func (u *Until) useless(entries []result.Entry) bool {
 	if u.Appends && !u.asked {
 		u.first = len(entries)
@@ -65,7 +65,7 @@ func (u *Until) useless(entries []result.Entry) bool {
 	return len(of) >= MostInvalid && !slices.ContainsFunc(of[len(of)-MostInvalid:], func(e result.Entry) bool { return e.Result.Verdict.Status != result.Invalid })
 }
 
-// More reports whether another round is to follow these runs.
+// More reports whether another round follows these runs.
 func (u *Until) More(entries []result.Entry) bool {
 	sides, count, lacks := u.sides(entries)
 	before := u.Look.Runs
@@ -93,7 +93,7 @@ func (u *Until) More(entries []result.Entry) bool {
 	return false
 }
 
-// Told says what is known of each side, in a line of its own.
+// Told describes each side in a line of its own.
 func (u *Until) Told() []string {
 	var lines []string
 	write := func(v float64) string { return quantity.Time(int64(v)) }
@@ -111,9 +111,8 @@ func (u *Until) Told() []string {
 	return lines
 }
 
-// sides returns the figure of the runs of each scenario in their order, those left out
-// that compare leaves out, how many runs there are of the one that has most, and the
-// folder of a run that has no such figure.
+// sides returns the figure in the runs of each scenario in order, without those that compare leaves out,
+// the most runs of any scenario, and the folder of a run without the figure.
 func (u *Until) sides(entries []result.Entry) (sides [][]float64, count int, lacks string) {
 	for _, name := range u.Names {
 		var of []result.Entry
@@ -140,7 +139,7 @@ func (u *Until) sides(entries []result.Entry) (sides [][]float64, count int, lac
 	return sides, count, lacks
 }
 
-// MainFigure is the one that tells most in a scenario's mode.
+// MainFigure is the most informative figure in a scenario's mode.
 func MainFigure(s *scenario.Scenario) string {
 	switch {
 	case s.Mode == engine.Consume, s.Mode == engine.Backlog, s.Load.Closed && s.Mode == engine.Stream:
@@ -155,7 +154,7 @@ func MainFigure(s *scenario.Scenario) string {
 	return "e2e.p99"
 }
 
-// ComparedFigures are those that can be compared as a part of the base's.
+// ComparedFigures returns the figures that can be compared as a fraction of the base's.
 func ComparedFigures() []string {
 	all := []string{"sent.rate", "confirmed.rate", "received.rate"}
 	for _, of := range []string{"send", "send.service", "e2e", "e2e.service", "rtt", "rtt.service"} {

@@ -1,8 +1,8 @@
 package series
 
-// AddressVariable returns the first variable that is set in which hosting services give the
-// address of a driver's system; "": none is. weir reads it only when it is told to, so that no
-// load reaches a server by accident.
+// AddressVariable returns the first variable that is set among those in which hosting services give the
+// address of a driver's system; "": none is. weir reads it only on request, so that no load reaches a
+// server by accident.
 func AddressVariable(driver string, env func(name string) (string, bool)) string {
 	var names []string
 	switch driver {

@@ -15,13 +15,13 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// write fills the folder. Every error names its file; what could be written
-// stays; the weightiest goes first, for a disk that is almost full.
+// write writes the folder, the most important files first in case the disk is almost full. Every error
+// names its file; whatever could be written stays.
 func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Result) error {
 	f := m.folder
 	for k := range measure.NumKinds {
 		for p := range measure.NumPhases {
-			_ = f.AppendCensored(k, p, 0, raw.Ended, &raw.Censored[k][p].Ages) // this and the following are kept by the folder
+			_ = f.AppendCensored(k, p, 0, raw.Ended, &raw.Censored[k][p].Ages) // the folder keeps this and the following errors
 		}
 	}
 	for _, x := range raw.Errors {
@@ -41,18 +41,18 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 		}
 	}
 	m.entry.Environment = *env
-	m.draw(totals(raw)) // last: it is of what is written
+	m.draw(totals(raw)) // last, since it shows what was written
 	return f.Close()
 }
 
-// hiccup is a stall of the host as an event.
+// hiccup is a scheduling stall of the host as an event.
 func hiccup(s engine.Stall) result.Event {
 	long := s.To - s.From
 	return result.Event{TNS: s.From, Kind: slow.Hiccup, Text: "a thread that only sleeps was not woken for " + quantity.Time(long), DurationNS: long}
 }
 
-// environment is what is known of where the run takes place; raw is nil before
-// it did, when the system is not connected yet.
+// environment describes where the run takes place; raw is nil before the run, when the system is not
+// connected yet.
 func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.Environment {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
@@ -80,8 +80,8 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 	return env
 }
 
-// draw writes report.html, as weir report --html does of the folder. Of a log that
-// could not be written, which is told of where it failed, it shows what there is.
+// draw writes report.html, like weir report --html for the folder. A log that could not be written, which
+// has been reported, is shown as far as it goes.
 func (m *measurement) draw(counts map[string]*measure.Counts) {
 	if m.pages == nil {
 		return
@@ -93,5 +93,5 @@ func (m *measurement) draw(counts map[string]*measure.Counts) {
 		m.observer.Complain(fmt.Errorf("drawing %s: %w", result.FileReport, err))
 		return
 	}
-	_ = m.folder.WriteReport(page) // kept by the folder
+	_ = m.folder.WriteReport(page) // the folder keeps the error
 }

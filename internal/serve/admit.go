@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/userfile"
 )
 
-// leastToken and mostToken bound a token.
+// leastToken and mostToken bound the length of a token.
 const leastToken, mostToken = 20, 200
 
 // ReadToken reads the token in a file.
@@ -27,9 +27,8 @@ func ReadToken(file string) (string, error) {
 	return token, nil
 }
 
-// admitted reports whether a request shows the token: as a cookie, or in a header. A
-// request with the token in its address gets the cookie, and is sent to the address
-// without it. To any other it answers itself.
+// admitted reports whether a request has the token, in a cookie or a header. A request with the token in
+// its URL gets the cookie, and is sent to the URL without it. It answers any other request itself.
 func (s *Server) admitted(w http.ResponseWriter, r *http.Request) bool {
 	if c, err := r.Cookie(sessionName); err == nil && same(c.Value, s.session()) {
 		return true
@@ -43,8 +42,8 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request) bool {
 		q.Del("token")
 		u := *r.URL
 		u.Scheme, u.Host, u.RawQuery = "", "", q.Encode()
-		// A page, not a redirect: a browser that comes from elsewhere sends no strict cookie
-		// along with a redirect.
+		// A page, not a redirect: after a navigation from another site browsers do not send a strict cookie
+		// with a redirect.
 		v, err := s.frame(frame{Title: "Welcome", Next: "/" + strings.TrimLeft(u.String(), "/")})
 		if err != nil {
 			http.Error(w, "weir serve: "+err.Error(), http.StatusInternalServerError)
@@ -52,7 +51,7 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request) bool {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", v.policy)
-		_, _ = w.Write(v.body) // a client that has gone is told nothing
+		_, _ = w.Write(v.body) // the client may have gone
 		return false
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="weir serve"`)
@@ -60,13 +59,13 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// session is what a cookie holds: it tells nothing of the token.
+// session is the cookie's value, which reveals nothing of the token.
 func (s *Server) session() string {
 	sum := sha256.Sum256([]byte("weir serve session\n" + s.o.Token))
 	return hex.EncodeToString(sum[:])
 }
 
-// same compares without telling by its time where two texts differ.
+// same compares in constant time.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

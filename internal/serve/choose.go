@@ -19,22 +19,21 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of what one page reads.
+// Limits on what one page reads.
 const (
 	mostCompared = 400  // runs of all sides
 	mostOverlaid = 24   // runs
 	mostFollowed = 2000 // runs of a history
 )
 
-// The levels of a comparison, as weir compare has them when nothing else is said.
+// The defaults of weir compare.
 const (
 	alpha  = 0.05
 	band   = 0.05
 	latest = 10
 )
 
-// compared is the page of a comparison: what a names against what b names, each a run or
-// a folder of runs.
+// compared is the page that compares a with b, each a run or a folder of runs.
 func (s *Server) compared(r *http.Request) (answer, error) {
 	v := named(r.URL.Query())
 	var sides []compare.Side
@@ -69,8 +68,8 @@ func (s *Server) compared(r *http.Request) (answer, error) {
 	return s.within(b, "/")
 }
 
-// comparison reads the runs of sides, and is the page that weir compare writes of them. The
-// error wraps those of compare.Compare.
+// comparison reads the runs of the sides, and returns the page of weir compare. The error wraps those of
+// compare.Compare.
 func (s *Server) comparison(ctx context.Context, sides []compare.Side, different bool) ([]byte, error) {
 	if err := s.fill(ctx, sides); err != nil {
 		return nil, err
@@ -92,14 +91,14 @@ func (s *Server) comparison(ctx context.Context, sides []compare.Side, different
 		}
 		x, _, err := view.Load(path, dir, view.Loading{Drawn: true})
 		if err != nil {
-			return nil // its figures were read, and a picture of them is all that lacks
+			return nil // only its picture is missing: its figures were read
 		}
 		return x.Course
 	}})
 	return b.Bytes(), err
 }
 
-// named leaves out the fields of the form that nothing was written in.
+// named drops the empty fields of the form.
 func named(v url.Values) url.Values {
 	for _, side := range []string{"a", "b"} {
 		v[side] = slices.DeleteFunc(v[side], func(s string) bool { return strings.TrimSpace(s) == "" })
@@ -107,7 +106,7 @@ func named(v url.Values) url.Values {
 	return v
 }
 
-// given is what a side is called: the folder that its runs share, where there is one.
+// given names a side: by the folder of its runs if they share one.
 func given(names []string) string {
 	if len(names) == 1 {
 		return names[0]
@@ -119,7 +118,7 @@ func given(names []string) string {
 	return quantity.Counted(len(names), "run", "runs")
 }
 
-// chosen are the runs that names stand for: runs, or folders that hold some.
+// chosen returns the runs for the names of runs or of folders.
 func (s *Server) chosen(ctx context.Context, names []string, most int) ([]string, error) {
 	var dirs []string
 	for _, name := range names {
@@ -142,7 +141,7 @@ func (s *Server) chosen(ctx context.Context, names []string, most int) ([]string
 	return dirs, nil
 }
 
-// fill reads the runs of sides. All that is wrong with any is joined.
+// fill reads the runs of sides and joins all errors.
 func (s *Server) fill(ctx context.Context, sides []compare.Side) error {
 	var errs []error
 	for i := range sides {
@@ -158,7 +157,7 @@ func (s *Server) fill(ctx context.Context, sides []compare.Side) error {
 	return nil
 }
 
-// loaded reads a run as comparisons and histories take it.
+// loaded reads a run for comparisons and histories.
 func (s *Server) loaded(ctx context.Context, dir string, l result.Loading) (compare.Run, error) {
 	if err := ctx.Err(); err != nil {
 		return compare.Run{}, err
@@ -196,7 +195,7 @@ func (s *Server) overlaid(r *http.Request) (answer, error) {
 	return s.within(b, "/")
 }
 
-// overview is the page of several runs as weir report writes it.
+// overview is the page of several runs as in weir report.
 func (s *Server) overview(ctx context.Context, dirs []string) ([]byte, error) {
 	var entries []view.Entry
 	for _, dir := range dirs {
@@ -215,7 +214,7 @@ func (s *Server) overview(ctx context.Context, dirs []string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// followed is the page of a history: of the runs that the filters of the list take.
+// followed is the history of the runs that match the list's filters.
 func (s *Server) followed(r *http.Request) (answer, error) {
 	q := queryOf(r.URL.Query())
 	done, err := s.turn(r.Context())
@@ -233,8 +232,8 @@ func (s *Server) followed(r *http.Request) (answer, error) {
 	return s.within(b, "/?"+filters(q).Encode())
 }
 
-// historyPage is the history of a query's runs as weir history writes it. The error wraps
-// history.ErrTooFew. Runs that cannot be read are left out: the list names them.
+// historyPage is the history of a query's runs as in weir history. The error wraps history.ErrTooFew. It
+// skips unreadable runs, which the list names.
 func (s *Server) historyPage(ctx context.Context, q index.Query) ([]byte, error) {
 	q.Kinds, q.Sort, q.From, q.Most = []index.Kind{index.Ended}, "newest", 0, mostFollowed
 	l, err := s.o.Index.List(ctx, q)
@@ -265,7 +264,7 @@ func (s *Server) historyPage(ctx context.Context, q index.Query) ([]byte, error)
 	return b.Bytes(), err
 }
 
-// queryOf reads the filters of a list out of an address.
+// queryOf parses a list's filters from a URL.
 func queryOf(v url.Values) index.Query {
 	return index.Query{
 		Words: v.Get("q"), System: v.Get("system"), Scenario: v.Get("scenario"), Status: v.Get("verdict"),

@@ -30,24 +30,23 @@ var listScript string
 //go:embed page.css
 var ownStyle string
 
-// perPage is how many rows a list shows at once.
+// perPage is the number of rows in a list.
 const perPage = 100
 
-// running is how lately the files of a run that has no result have changed, where it
-// still goes on.
+// running is how recently the files of a run without a result must have changed for it to count as running.
 const running = 10 * time.Second
 
-// A frame is what a page of this package has.
+// A frame is the data of a page of this package.
 type frame struct {
 	Title    string
 	Errors   []string
-	Next     string // where a page that says nothing leads
-	More     string // where else the reader may go; "": nowhere
+	Next     string // link of an otherwise empty page
+	More     string // another link; "": none
 	MoreText string
 	List     *listView
 	Live     *liveView
 	Start    *startView
-	Starts   bool // there is a form that starts runs
+	Starts   bool // has a form that starts runs
 	Footer   string
 }
 
@@ -59,18 +58,18 @@ type listView struct {
 	Total              int
 	Rows               []rowView
 	From, To           int
-	Newer, Older       string // addresses; "": none
-	History            string // address of that of these runs
+	Newer, Older       string // URLs; "": none
+	History            string // URL of the history of these runs
 	Searches           []rowView
-	Folders            []string // of the rows
+	Folders            []string // folders of the rows
 
-	// Of published pages.
+	// For published pages.
 	Static                         bool
 	Series, Comparisons, Histories []link
 	Note                           string
 }
 
-// A rowView is a row of the list, as it is written.
+// A rowView is a formatted row of the list.
 type rowView struct {
 	index.Row
 	Link                string
@@ -80,7 +79,7 @@ type rowView struct {
 	Median, High, Tails string
 }
 
-// frame makes a page.
+// frame renders a page.
 func (s *Server) frame(f frame) (answer, error) {
 	t, err := template.New("page").Parse(pageFrame)
 	if err != nil {
@@ -176,7 +175,7 @@ func (s *Server) listing(r *http.Request, q index.Query) (*listView, error) {
 	return l, err
 }
 
-// filters are those of a query, as the address of a page has them.
+// filters returns a query's filters as URL parameters.
 func filters(q index.Query) url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{"q": q.Words, "system": q.System, "scenario": q.Scenario, "verdict": q.Status, "sort": q.Sort, "below": q.Below} {
@@ -187,7 +186,7 @@ func filters(q index.Query) url.Values {
 	return v
 }
 
-// viewOf writes a row.
+// viewOf formats a row.
 func viewOf(r index.Row) rowView {
 	v := rowView{Row: r, When: "unknown", State: strings.ToUpper(r.Status), Objectives: r.SLO, Sent: "-", Came: "-", Median: "-", High: "-", Tails: "-"}
 	for _, s := range []*string{&v.Name, &v.Scenario, &v.Driver, &v.Server, &v.Guarantee, &v.Wrong} {

@@ -21,20 +21,20 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of following runs.
+// Limits of following runs.
 const (
 	mostWatching = 16                     // readers at once
-	betweenTold  = 250 * time.Millisecond // two updates of a reader: at most four a second
-	betweenLooks = 200 * time.Millisecond // two looks at the end of a file
-	mostPoints   = 600                    // that a reader gets at once: the latest
+	betweenTold  = 250 * time.Millisecond // between a reader's updates: at most four a second
+	betweenLooks = 200 * time.Millisecond // between checks of the end of a file
+	mostPoints   = 600                    // latest points sent at once
 	mostEvents   = 50                     // likewise
-	betweenBeats = 15 * time.Second       // two signs of life
+	betweenBeats = 15 * time.Second       // between keep-alives
 )
 
 //go:embed live.js
 var liveScript string
 
-// live is the page of a run that goes on. One that has ended has its report there.
+// live is the page of a run in progress. Of a finished run it links to the report.
 func (s *Server) live(r *http.Request) (answer, error) {
 	if _, _, err := s.look.fresh(r.Context()); err != nil {
 		return answer{}, s.unrooted(err)
@@ -48,43 +48,42 @@ func (s *Server) live(r *http.Request) (answer, error) {
 	return s.frame(frame{Title: "Run " + row.Name, Live: &liveView{Row: viewOf(row), Follow: "/follow?" + q, Report: "/run?" + q}})
 }
 
-// A liveView is the page of a run that goes on.
+// A liveView is the page of a running run.
 type liveView struct {
 	Row            rowView
-	Follow, Report string // addresses
+	Follow, Report string // URLs
 }
 
-// A point is a second of a run, or what the recorder took as one. Figures that it does not
-// have are absent.
+// A point is a second of a run, or what was recorded as one. Missing figures are absent.
 type point struct {
-	T        float64  `json:"t"` // its end, s since the epoch
+	T        float64  `json:"t"` // end, s since the epoch
 	Phase    string   `json:"phase"`
 	Sent     *float64 `json:"sent,omitempty"`     // confirmed per second
-	Received *float64 `json:"received,omitempty"` // likewise, of first deliveries or replies
-	Of       string   `json:"of,omitempty"`       // what p50 and p99 are of
+	Received *float64 `json:"received,omitempty"` // first deliveries or replies per second
+	Of       string   `json:"of,omitempty"`       // the family of p50 and p99
 	P50      *int64   `json:"p50,omitempty"`      // ns
 	P99      *int64   `json:"p99,omitempty"`
 }
 
-// A busyness is how busy the host was.
+// A busyness is the host's load.
 type busyness struct {
 	T    float64 `json:"t"`
-	Busy float64 `json:"busy"` // part of all cores
+	Busy float64 `json:"busy"` // fraction of all cores
 }
 
-// A told is an event in words.
+// A toldEvent is an event in words.
 type toldEvent struct {
 	T    float64 `json:"t"`
 	Kind string  `json:"kind"`
 	Text string  `json:"text"`
 }
 
-// A news is what a reader is told at once.
+// A news is one update for a reader.
 type news struct {
 	Points []point     `json:"points,omitempty"`
 	Events []toldEvent `json:"events,omitempty"`
 	Host   *busyness   `json:"host,omitempty"`
-	From   *float64    `json:"from,omitempty"` // where the measured window begins: instants count from there
+	From   *float64    `json:"from,omitempty"` // start of the measured window, the zero of time
 	Ended  bool        `json:"ended,omitempty"`
 }
 
@@ -92,8 +91,8 @@ func (n *news) empty() bool {
 	return len(n.Points) == 0 && len(n.Events) == 0 && n.Host == nil && n.From == nil && !n.Ended
 }
 
-// follow tells a reader what is new in a run until it ends. All that it tells stands in the
-// run's folder: a reader that comes again gets all of it again.
+// follow streams what is new in a run until it ends. Everything is from the run's folder: a reader that
+// reconnects gets all of it again.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	dir := r.URL.Query().Get("dir")
 	if _, err := s.o.Index.Row(r.Context(), dir); err != nil {
@@ -128,7 +127,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 		}
 		return out.Flush() == nil
 	}
-	// A reader that comes again has drawn what it got before, and begins anew.
+	// A reader that reconnects must discard what it has drawn.
 	if !tell("event: begin\ndata: {}\n\n") {
 		return
 	}
@@ -162,13 +161,13 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A course is what the files of one run say, for one reader.
+// A course reads the files of one run for one reader.
 type course struct {
 	index *index.Index
 	dir   string
 
 	mu     sync.Mutex
-	points []point // that the reader does not have
+	points []point // not sent yet
 	events []toldEvent
 	host   *busyness
 	from   *float64
@@ -183,7 +182,7 @@ func (c *course) take() news {
 	return n
 }
 
-// recent appends to a list that keeps its last so many.
+// recent appends to a list that keeps the last most items.
 func recent[T any](list []T, x T, most int) []T {
 	if list = append(list, x); len(list) > most {
 		list = slices.Clone(list[len(list)-most:])
@@ -191,11 +190,11 @@ func recent[T any](list []T, x T, most int) []T {
 	return list
 }
 
-// directions are the families of a point, the first that is there first.
+// directions are the families of points; the first one present is shown.
 var directions = []string{"e2e", "rtt", "send"}
 
-// intervals reads intervals.hlog. A point is what has one end; it is told when a line with
-// a later end comes, or the file ends.
+// intervals reads intervals.hlog. Lines with one end form a point; it is sent when a line with a later end
+// arrives, or the file ends.
 func (c *course) intervals(ctx context.Context) {
 	f, err := c.tail(ctx, result.FileIntervals)
 	if err != nil {
@@ -239,8 +238,8 @@ func (c *course) intervals(ctx context.Context) {
 	}
 }
 
-// familyOf parts a tag such as send.service.measure. Others than services and responses of
-// a direction are not ok.
+// familyOf splits a tag such as send.service.measure. ok is false for anything but services and responses
+// of a direction.
 func familyOf(tag string) (family, phase string, ok bool) {
 	i := strings.LastIndexByte(tag, '.')
 	if i < 0 {
@@ -326,7 +325,7 @@ func (c *course) sampled(ctx context.Context) {
 	}
 }
 
-// busyOf is which part of all cores worked.
+// busyOf is the busy fraction of all cores.
 func busyOf(h *host.HostSample) (float64, bool) {
 	if h.UserS == nil || h.SystemS == nil || h.IdleS == nil {
 		return 0, false

@@ -20,7 +20,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A goingOn run is one that a test writes second by second.
+// A goingOn is a run in progress that a test writes second by second.
 type goingOn struct {
 	t      testing.TB
 	folder *result.Folder
@@ -28,7 +28,7 @@ type goingOn struct {
 	at     int64
 }
 
-// begins makes the folder of a run that goes on.
+// begins creates the folder of a run in progress.
 func begins(t testing.TB, dir string) *goingOn {
 	t.Helper()
 	f, err := result.Create(dir)
@@ -65,7 +65,7 @@ func (g *goingOn) ends() {
 	}
 }
 
-// A stream is what a server tells a page.
+// A stream is what a server sends to a page.
 type stream struct {
 	t    testing.TB
 	scan *bufio.Scanner
@@ -141,7 +141,7 @@ func TestPageFollowsRunToEnd(t *testing.T) {
 	if p := got[0]; p.Of != "e2e response" || p.P99 == nil || *p.P99 < 990 || *p.P99 > 1010 || p.Phase != "measure" {
 		t.Errorf("the first point is %+v", p)
 	}
-	// A page that is loaded again is told all of it again.
+	// A reloaded page gets all of it again.
 	again, _ := follows(t, srv.URL+"/follow?dir=now").points(3)
 	if diff := cmp.Diff(got, again); diff != "" {
 		t.Errorf("after a reload (-before +after):\n%s", diff)
@@ -177,7 +177,7 @@ func told(points []point) string {
 	return strings.Join(parts, ", ")
 }
 
-// TestPageUpdatesAreRateLimited: however often the files change.
+// However often the files change.
 func TestPageUpdatesAreRateLimited(t *testing.T) {
 	dir := t.TempDir()
 	g := begins(t, filepath.Join(dir, "now"))
@@ -205,7 +205,7 @@ func TestPageUpdatesAreRateLimited(t *testing.T) {
 		}
 	}
 	<-ended
-	// The end is told at once: it is one more.
+	// The end is sent at once: one more.
 	if most := int(time.Since(began)/betweenTold) + 1; times > most {
 		t.Errorf("told %d times in %v, want at most %d", times, time.Since(began), most)
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// Bounds of what is published.
+// Limits of publishing.
 const (
 	mostPublished = 5000 // runs with a page
-	mostPages     = 200  // of a kind other than runs
+	mostPages     = 200  // of each kind but runs
 	leastASide    = 4    // runs
 	mostSides     = 6
 )
@@ -31,7 +31,7 @@ type link struct{ Text, To string }
 // A Published says what Publish wrote.
 type Published struct {
 	Pages   int
-	Left    int      // runs beyond the bound, which have no page
+	Left    int      // runs over the limit, without a page
 	Skipped []string // what could not be shown, with reasons
 }
 
@@ -42,9 +42,8 @@ type publishing struct {
 	said Published
 }
 
-// Publish writes the runs of the index as static pages into the folder dir, which must not
-// exist: a list, each run, each folder of runs in one, comparisons of folders that lie
-// beside each other, histories and capacities. It is written whole or not at all.
+// Publish writes the runs of the index as static pages into the folder dir, which must not exist: a list,
+// each run, each folder of runs, comparisons of sibling folders, histories and capacities. It is atomic.
 func (s *Server) Publish(ctx context.Context, dir string) (Published, error) {
 	if _, err := s.o.Index.Sync(ctx, nil); err != nil {
 		return Published{}, err
@@ -78,7 +77,7 @@ func (p *publishing) all(ctx context.Context) error {
 		return err
 	}
 	list := &listView{Static: true, Total: l.Total}
-	folders := map[string][]string{} // of ended runs, by the folder that they lie in, newest first
+	folders := map[string][]string{} // finished runs, newest first, by folder
 	scenarios := map[string]int{}
 	for _, row := range l.Rows {
 		v := viewOf(row)
@@ -130,8 +129,8 @@ func (p *publishing) all(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(p.into, "index.html"), v.body, 0o644) //nolint:gosec // G306: a web server reads it
 }
 
-// page writes a page of a kind and returns where it is, below the list. What could not be
-// shown has none; the end of ctx is an error.
+// page writes a page of a kind and returns its path, relative to the list; "" if it could not be shown. The
+// end of ctx is an error.
 func (p *publishing) page(ctx context.Context, kind string, b []byte, err error) (string, error) {
 	if ctx.Err() != nil {
 		return "", ctx.Err()
@@ -151,7 +150,7 @@ func (p *publishing) page(ctx context.Context, kind string, b []byte, err error)
 	return at, os.WriteFile(filepath.Join(p.into, at), v.body, 0o644) //nolint:gosec // G306: a web server reads it
 }
 
-// folders writes a page for each folder of several runs: all of them beside each other.
+// folders writes a page for each folder of several runs, with all of them.
 func (p *publishing) folders(ctx context.Context, all map[string][]string) ([]link, error) {
 	var out []link
 	for _, folder := range slices.Sorted(maps.Keys(all)) {
@@ -171,7 +170,7 @@ func (p *publishing) folders(ctx context.Context, all map[string][]string) ([]li
 	return out, nil
 }
 
-// folderName is what a folder is called.
+// folderName is the display name of a folder.
 func folderName(dir string) string {
 	if dir == "." {
 		return "the folder itself"
@@ -179,9 +178,8 @@ func folderName(dir string) string {
 	return layout.Printable(dir)
 }
 
-// comparisons compares the folders of runs that lie beside each other; the first by name is
-// the base. Folders that must not be compared are left out without a word: it is no more
-// than a guess that they belong together.
+// comparisons compares sibling folders of runs, with the first by name as the base. Incomparable folders
+// are silently skipped: that they belong together is only a guess.
 func (p *publishing) comparisons(ctx context.Context, all map[string][]string) ([]link, error) {
 	beside := map[string][]string{}
 	for _, folder := range slices.Sorted(maps.Keys(all)) {
@@ -223,7 +221,7 @@ func (p *publishing) comparisons(ctx context.Context, all map[string][]string) (
 	return out, nil
 }
 
-// histories writes that of each scenario that has runs enough.
+// histories writes the history of each scenario with enough runs.
 func (p *publishing) histories(ctx context.Context, scenarios map[string]int) ([]link, error) {
 	var out []link
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {

@@ -158,7 +158,7 @@ func published(t testing.TB, dir string) (string, Published) {
 	return site, said
 }
 
-// TestPublishedLinksResolve: a web host has only files.
+// A web host has only files.
 func TestPublishedLinksResolve(t *testing.T) {
 	dir := several(t)
 	series(t, filepath.Join(dir, "alike"), 5, made{"slow", "kafka", 3, morning.Add(2 * time.Hour), 0})
@@ -292,7 +292,7 @@ func TestAListHasPages(t *testing.T) {
 	}
 }
 
-// TestNewRunIsListed: a reader loads the page again and sees it.
+// When the page is reloaded.
 func TestNewRunIsListed(t *testing.T) {
 	dir := several(t)
 	srv := serving(t, dir, Options{})
@@ -327,7 +327,7 @@ func withoutOwnScript(page string) string {
 	return strings.Replace(strings.Replace(page, m[0], "", 1), data, "", 1)
 }
 
-// TestHostileNamesAreInert: what a folder says is text, on every page.
+// All of a folder's contents are shown as text, on every page.
 func TestHostileNamesAreInert(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range hostile {
@@ -418,7 +418,6 @@ func TestUnknownHostNamesAreRejected(t *testing.T) {
 	}
 }
 
-// TestAServerWritesNothingIntoTheFolder: it is read-only.
 func TestAServerWritesNothingIntoTheFolder(t *testing.T) {
 	dir := several(t)
 	before := tree(t, dir)

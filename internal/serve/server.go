@@ -1,6 +1,6 @@
-// Package serve shows the runs of a folder in a browser: a list with search, and the pages
-// that weir's other verbs write. What the folder holds is not trusted: no text of it is
-// markup, and each page's policy names all that may run on it.
+// Package serve shows the runs of a folder in a browser: a searchable list, and the pages of weir's other
+// verbs. The folder's contents are untrusted: no text in it becomes markup, and each page's policy lists
+// everything that may run on it.
 package serve
 
 import (
@@ -23,28 +23,28 @@ import (
 	"github.com/weirmq/weir/internal/view"
 )
 
-// Bounds of a server.
+// Limits of a server.
 const (
-	mostHead    = 256 << 10             // bytes of a request's head: a comparison names its runs there
-	mostBusy    = 2                     // pages at once that read runs; others wait
-	patience    = 30 * time.Second      // for a turn, and for a client that reads
-	rest        = 10                    // times as long as a look took there is none: a large folder takes a tenth of a core at most
-	stale       = time.Second           // how old a look at the folders may be
-	mostStale   = 15 * time.Second      // likewise, of a large folder
-	mostDelay   = 60 * time.Millisecond // that a page waits for a look
+	mostHead    = 256 << 10             // bytes of a request's header: a comparison lists its runs there
+	mostBusy    = 2                     // concurrent pages that read runs; others wait
+	patience    = 30 * time.Second      // for a turn, and for a client to read
+	rest        = 10                    // pause after a scan, as a multiple of its duration: a large folder costs at most a tenth of a core
+	stale       = time.Second           // oldest acceptable scan of the folders
+	mostStale   = 15 * time.Second      // likewise, for a large folder
+	mostDelay   = 60 * time.Millisecond // longest wait of a page for a scan
 	sessionName = "weir_session"
 )
 
-// Options say what a server shows and to whom.
+// Options control what a server shows and to whom.
 type Options struct {
 	Index *index.Index
 	Weir  string   // version
-	Token string   // that a browser must have shown; "": none
-	TLS   bool     // it is reached by HTTPS alone
-	Names []string // by which it may be called, beside addresses, localhost and the host's own name
+	Token string   // required from browsers; "": none
+	TLS   bool     // reached over HTTPS only
+	Names []string // allowed host names, besides addresses, localhost and the host's own name
 	Log   *slog.Logger
 
-	Starter *Starter // starts runs from a form; nil: the server only reads. It needs Token
+	Starter *Starter // starts runs from a form; nil: read-only. Requires Token
 }
 
 // A Server shows the runs of one folder.
@@ -54,10 +54,10 @@ type Server struct {
 	busy  chan struct{}
 	look  looker
 
-	watching chan struct{} // readers that follow runs
+	watching chan struct{} // slots of readers that follow runs
 }
 
-// New returns a server. ctx ending ends what it does beside its requests.
+// New returns a server. The end of ctx stops its background work.
 func New(ctx context.Context, o Options) *Server {
 	s := &Server{o: o, names: append([]string{"localhost"}, o.Names...), busy: make(chan struct{}, mostBusy), watching: make(chan struct{}, mostWatching)}
 	if name, err := os.Hostname(); err == nil {
@@ -67,7 +67,7 @@ func New(ctx context.Context, o Options) *Server {
 	return s
 }
 
-// Wait waits until what the server does beside its requests has ended, after ctx of New has.
+// Wait waits for the end of the server's background work, after the end of New's ctx.
 func (s *Server) Wait() { s.look.all.Wait() }
 
 // Handler answers requests. All but those that start and stop runs only read.
@@ -89,8 +89,8 @@ func (s *Server) Handler() http.Handler {
 	return s.guarded(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// Answer answers requests at l until ctx ends, with the bounds that a server needs. It
-// returns when nothing goes on any more, runs that pages started among it.
+// Answer serves requests on l until ctx ends, within a server's limits. It returns when everything has
+// ended, including runs started from pages.
 func (s *Server) Answer(ctx context.Context, l net.Listener) error {
 	h := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: patience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: mostHead,
@@ -106,7 +106,7 @@ func (s *Server) Answer(ctx context.Context, l net.Listener) error {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if err := h.Shutdown(grace); err != nil {
-			_ = h.Close() // a page that takes longer is cut short
+			_ = h.Close() // slower pages are cut off
 		}
 		<-ended
 	}
@@ -117,7 +117,7 @@ func (s *Server) Answer(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// guarded refuses requests of strangers, and says what a page may do.
+// guarded refuses requests from other origins, and sets the pages' policy.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -141,8 +141,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// called reports whether the server has this name. A name that a stranger's DNS gives to
-// this address must not let the stranger's page read ours.
+// called reports whether the server has this host name. It prevents DNS rebinding: another site's name
+// resolving to this address must not let its pages read ours.
 func (s *Server) called(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Server) called(host string) bool {
 	return slices.ContainsFunc(s.names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
-// A refusal is an error that a page tells with its own status.
+// A refusal is an error with an HTTP status of its own.
 type refusal struct {
 	status int
 	err    error
@@ -167,13 +167,13 @@ func refuse(status int, format string, args ...any) error {
 	return refusal{status, fmt.Errorf(format, args...)}
 }
 
-// An answer is a page that is to be written.
+// An answer is a page to be written.
 type answer struct {
 	body   []byte
 	policy string
 }
 
-// page writes what show makes, or what went wrong.
+// page writes the page of show, or its error.
 func (s *Server) page(show func(*http.Request) (answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := show(r)
@@ -194,15 +194,15 @@ func (s *Server) page(show func(*http.Request) (answer, error)) http.HandlerFunc
 				return
 			}
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * patience)) // where it cannot, the client has longer
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * patience)) // if unsupported, the client has longer
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", v.policy)
 		w.WriteHeader(status)
-		_, _ = w.Write(v.body) // a client that has gone is told nothing
+		_, _ = w.Write(v.body) // the client may have gone
 	}
 }
 
-// lines are the parts of an error, each once.
+// lines splits an error into its distinct parts.
 func lines(err error) []string {
 	var out []string
 	for l := range strings.Lines(err.Error()) {
@@ -213,7 +213,7 @@ func lines(err error) []string {
 	return out
 }
 
-// turn waits until a page may read runs. It returns what ends the turn.
+// turn waits for a turn to read runs. It returns the function that ends the turn.
 func (s *Server) turn(ctx context.Context) (func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -240,7 +240,7 @@ func (s *Server) run(r *http.Request) (answer, error) {
 	return s.within(b, "/")
 }
 
-// runPage is the page of a run as weir report writes it.
+// runPage is the page of a run as in weir report.
 func (s *Server) runPage(ctx context.Context, dir string) ([]byte, error) {
 	path, err := s.o.Index.Path(ctx, dir)
 	if err != nil {
@@ -255,13 +255,13 @@ func (s *Server) runPage(ctx context.Context, dir string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// unrooted takes the path of the folder out of an error: a page tells nothing of the host.
+// unrooted removes the folder's path from an error: pages reveal nothing of the host.
 func (s *Server) unrooted(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), s.o.Index.Dir()+string(os.PathSeparator), ""))
 }
 
-// within puts a way back on a page that weir writes as a file, and has the page's own
-// policy. Both marks stand before all text of a result but the title, which is escaped.
+// within adds a link back to a page that weir writes as a file, and returns the page's own policy. Both
+// markers precede all text of a result except the title, which is escaped.
 func (s *Server) within(page []byte, back string) (answer, error) {
 	const opened = `http-equiv="Content-Security-Policy" content="`
 	_, rest, found := bytes.Cut(page, []byte(opened))
@@ -277,7 +277,7 @@ func (s *Server) within(page []byte, back string) (answer, error) {
 	return answer{b.Bytes(), html.UnescapeString(string(policy)) + "; frame-ancestors 'none'"}, nil
 }
 
-// A looker looks at the folders when a page asks for it, not more often than stale.
+// A looker scans the folders when a page asks for it, at most once per stale.
 type looker struct {
 	ctx   context.Context //nolint:containedctx // of the server: a look outlives the request that began it
 	index *index.Index
@@ -285,15 +285,15 @@ type looker struct {
 
 	mu    sync.Mutex
 	ended time.Time
-	took  time.Duration // the last one
-	going chan struct{} // closed when the look that goes on ends; nil: none goes on
-	so    index.Synced  // of the look that goes on, so far
-	err   error         // of the last one
+	took  time.Duration // duration of the last scan
+	going chan struct{} // closed when the current scan ends; nil: none
+	so    index.Synced  // progress of the current scan
+	err   error         // of the last scan
 	all   sync.WaitGroup
 }
 
-// fresh begins a look where the last one is old, and waits a moment for its end. It
-// returns how far the look came, and whether it goes on.
+// fresh starts a scan if the last one is old, and waits briefly for its end. It returns the progress, and
+// whether the scan is still running.
 func (l *looker) fresh(ctx context.Context) (so index.Synced, going bool, err error) {
 	l.mu.Lock()
 	if l.going == nil && time.Since(l.ended) > max(stale, min(rest*l.took, mostStale)) {
@@ -314,7 +314,7 @@ func (l *looker) fresh(ctx context.Context) (so index.Synced, going bool, err er
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// What a later look of a large folder finds is seen at the next visit.
+	// What a later scan of a large folder finds appears at the next visit.
 	return l.so, l.going != nil && (l.ended.IsZero() || l.so.Read > 0), l.err
 }
 

@@ -20,28 +20,28 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// Bounds of starting runs.
+// Limits of starting runs.
 const (
 	mostScenario = 256 << 10        // bytes of a form
-	mostOutput   = 64 << 10         // of what a run says, the last of it
+	mostOutput   = 64 << 10         // tail of a run's output
 	longestCheck = 30 * time.Second // of a scenario
-	longestStop  = 30 * time.Second // that a run gets to write what it has
+	longestStop  = 30 * time.Second // for a run to write its results
 )
 
-// A Starter starts runs of weir, one at a time: two would disturb each other.
+// A Starter starts runs of weir, one at a time, since two would disturb each other.
 type Starter struct {
-	// Command returns weir run with these arguments, which reads the scenario from its
-	// standard input. ctx ending kills it.
+	// Command returns weir run with these arguments, reading the scenario from standard input. The end of
+	// ctx kills it.
 	Command func(ctx context.Context, args ...string) *exec.Cmd
 
 	mu    sync.Mutex
-	going *started // nil: none goes on
-	last  *started // that ended last; nil: none has
+	going *started // current run; nil: none
+	last  *started // last finished run; nil: none
 	all   sync.WaitGroup
 }
 
-// NewStarter returns one that runs the program self in a folder, as a process of its own: the
-// server's work is not in the way of the run.
+// NewStarter returns a Starter that runs the program self in a folder, as a separate process so that the
+// server does not disturb the run.
 func NewStarter(self, dir string, environ []string) *Starter {
 	return &Starter{Command: func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, self, append([]string{"run"}, args...)...)
@@ -58,10 +58,10 @@ type started struct {
 	Began  time.Time
 	cmd    *exec.Cmd
 	said   *ending
-	failed error // nil: it ended with 0, or goes on
+	failed error // nil: it exited with 0, or is running
 }
 
-// An ending keeps the last bytes that are written to it.
+// An ending keeps the last bytes written to it.
 type ending struct {
 	mu sync.Mutex
 	b  []byte
@@ -83,22 +83,22 @@ func (e *ending) String() string {
 	return string(e.b)
 }
 
-// folderNamed is the name of a folder that a form may make.
+// folderNamed matches the names of folders that a form may create.
 var folderNamed = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$`)
 
 // A startView is the page with the form.
 type startView struct {
 	Scenario, Folder string
-	Explained        string // what weir makes of the scenario; "": it was not asked
+	Explained        string // weir's explanation of the scenario; "": not requested
 	Wrong            []string
 	Going            *started
-	Runs             []rowView // of the run that goes on, or ended last
+	Runs             []rowView // of the current or last run
 	Last             *started
-	Ended            string // how the last one ended
-	Said             string // its last words
+	Ended            string // how the last run ended
+	Said             string // its last output
 }
 
-// example is the scenario that the form begins with.
+// example is the form's initial scenario.
 const example = `weir: 1
 name: first
 system:
@@ -145,7 +145,7 @@ func (s *Server) startPage(ctx context.Context, v startView) (answer, error) {
 	return s.frame(frame{Title: "Start a run", Start: &v})
 }
 
-// readable makes text of what a program wrote, line by line.
+// readable makes a program's output safe to show, line by line.
 func readable(s string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.ToValidUTF8(s, "�")) {
@@ -154,7 +154,7 @@ func readable(s string) string {
 	return b.String()
 }
 
-// start takes the form.
+// start handles the form.
 func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, mostScenario)
 	if err := r.ParseForm(); err != nil {
@@ -178,13 +178,13 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 	s.page(func(r *http.Request) (answer, error) { return s.startPage(r.Context(), v) })(w, r)
 }
 
-// stop asks the run that goes on to end.
+// stop asks the current run to end.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
 	s.o.Starter.interrupt()
 	http.Redirect(w, r, "/start", http.StatusSeeOther)
 }
 
-// check has weir explain a scenario, which runs nothing.
+// check has weir explain a scenario, without running it.
 func (st *Starter) check(ctx context.Context, scenario string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestCheck)
 	defer cancel()
@@ -220,7 +220,7 @@ func (st *Starter) begin(dir, folder, scenario string) error {
 	if st.going != nil {
 		return errBusy
 	}
-	// Not of the request, which ends at once: Close ends the run.
+	// Not the request's context, which ends at once: Close ends the run.
 	cmd := st.Command(context.Background(), "-", "--out", out, "--no-color")
 	x := &started{Folder: folder, Began: time.Now().UTC(), cmd: cmd, said: new(ending)}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(scenario), io.Writer(x.said), x.said
@@ -237,16 +237,16 @@ func (st *Starter) begin(dir, folder, scenario string) error {
 	return nil
 }
 
-// interrupt asks the run that goes on to end, and to write what it has.
+// interrupt asks the current run to end, and to write its results.
 func (st *Starter) interrupt() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.going != nil {
-		_ = st.going.cmd.Process.Signal(os.Interrupt) // it may have ended by now
+		_ = st.going.cmd.Process.Signal(os.Interrupt) // it may have ended already
 	}
 }
 
-// Close ends the run that goes on, with some time to write what it has.
+// Close ends the current run, with some time to write its results.
 func (st *Starter) Close() {
 	st.interrupt()
 	ended := make(chan struct{})

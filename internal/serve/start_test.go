@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// starter starts a shell in place of weir: it explains what does not say bad, and a run
-// makes its folder and goes on until it is interrupted.
+// starter runs a shell in place of weir: it accepts scenarios without the word bad, and a run creates its
+// folder and continues until interrupted.
 func starter() *Starter {
 	return &Starter{Command: func(ctx context.Context, args ...string) *exec.Cmd {
 		const script = `

@@ -11,15 +11,15 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A tailing reads a file that another process still appends to. It ends when the run has
-// its result and all of the file is read, or when ctx ends.
+// A tailing reads a file that another process is appending to. It ends when the run has its result and the
+// file is read completely, or when ctx ends.
 type tailing struct {
 	ctx   context.Context //nolint:containedctx // of the one reader, which io.Reader cannot be given
 	f     *os.File
 	ended func() bool
 }
 
-// tail opens a file of the run, and waits until it is there.
+// tail opens a file of the run, waiting until it exists.
 func (c *course) tail(ctx context.Context, name string) (*tailing, error) {
 	ended := func() bool { return c.index.Has(c.dir, result.FileResult) }
 	for {
@@ -40,7 +40,7 @@ func (c *course) tail(ctx context.Context, name string) (*tailing, error) {
 // Read waits until there is something to read.
 func (t *tailing) Read(b []byte) (int, error) {
 	for {
-		last := t.ended() // before the read, so that the read sees all that was written by then
+		last := t.ended() // before the read, which then sees everything written
 		n, err := t.f.Read(b)
 		if n > 0 || err != nil && !errors.Is(err, io.EOF) {
 			return n, err
@@ -54,9 +54,9 @@ func (t *tailing) Read(b []byte) (int, error) {
 	}
 }
 
-func (t *tailing) close() { _ = t.f.Close() } // it was only read
+func (t *tailing) close() { _ = t.f.Close() } // only read
 
-// pause waits until it is time for another look.
+// pause waits until the next check is due.
 func pause(ctx context.Context) error {
 	t := time.NewTimer(betweenLooks)
 	defer t.Stop()

@@ -1,5 +1,5 @@
-// Package slow says of the slowest messages of a run what they have in common: when
-// they came, and what else happened then.
+// Package slow finds what the slowest messages of a run have in common: when they occurred, and what else
+// happened then.
 package slow
 
 import (
@@ -13,29 +13,29 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of what is looked at and told.
+// Limits and thresholds.
 const (
-	mostSpells   = 100_000                // of one cause
-	collecting   = 20 * time.Millisecond  // so long before its end a collection of garbage may slow a message down
-	around       = 100 * time.Millisecond // an event without a length counts so long before and after
-	twice        = 2                      // so many times as often as by chance
-	steals       = 0.01                   // share of all cores' time
+	mostSpells   = 100_000                // per cause
+	collecting   = 20 * time.Millisecond  // before its end, a garbage collection may slow a message
+	around       = 100 * time.Millisecond // instantaneous events count this long before and after
+	twice        = 2                      // times the frequency expected by chance
+	steals       = 0.01                   // fraction of all cores' time
 	waits        = 0.1                    // likewise
-	often        = 3                      // so many times the median of all seconds
-	leastRepeats = 5                      // spells that tell a period
+	often        = 3                      // times the median of all seconds
+	leastRepeats = 5                      // clusters needed for a period
 	offBeat      = 0.1                    // of the period
-	seldom       = 0.05                   // the chance that any of the causes is told although none is one
-	causes       = 16                     // that are looked at, about
-	hiccups      = 3                      // a hiccup takes at least such a part of the median of the slowest
+	seldom       = 0.05                   // probability of reporting any cause although there is none
+	causes       = 16                     // number of causes examined, about
+	hiccups      = 3                      // a stall takes at least 1/hiccups of the median of the slowest
 )
 
-// Collected is a collection of weir's own garbage: an event of the engine.
+// Collected is the engine's event of a garbage collection of weir.
 const Collected = "gc"
 
-// Hiccup is a time in which a thread that only sleeps was not woken.
+// Hiccup is a scheduling stall: a thread that only sleeps was not woken.
 const Hiccup = "hiccup"
 
-// What is judged by the seconds of a host.
+// Causes that are judged by a host's seconds.
 const (
 	Flushes = "many disk flushes"
 	Written = "much written to disks"
@@ -48,28 +48,28 @@ const (
 	Halted  = "a server was stopped"
 )
 
-// A spell is a time in which something happened.
+// A spell is an episode of a cause.
 type spell struct{ from, to int64 }
 
-// A Course is what happened in a run, by what it was. Its zero value is empty.
+// A Course is what happened in a run, by cause. Its zero value is empty.
 type Course struct {
 	spells  map[string][]spell
-	seconds map[string][]second // by the agent of their host
+	seconds map[string][]second // by the agent of the host
 }
 
-// A second is what counts of a host's second or so.
+// A second is the relevant figures of a host sample, about a second.
 type second struct {
 	spell
-	figures                        [figures]float64 // not a number where it is not known
+	figures                        [figures]float64 // NaN if unknown
 	stolen, waiting, hasNo, halted bool
 }
 
-// The figures of a second, and what it is called where one is unlike the others'.
+// The figures of a second, and the names of their outliers.
 const figures = 5
 
 var figureNames = [figures]string{Flushes, Written, Read, Faults, Busy}
 
-// Add notes that something happened from one instant to another, since the epoch.
+// Add records an episode of a cause, with instants since the epoch.
 func (c *Course) Add(what string, from, to int64) {
 	if c.spells == nil {
 		c.spells = map[string][]spell{}
@@ -79,12 +79,12 @@ func (c *Course) Add(what string, from, to int64) {
 	}
 }
 
-// Event notes an event. What begins a phase is none. Faults and errors are told otherwise.
+// Event records an event, except starts of phases. Faults and errors are recorded elsewhere.
 func (c *Course) Event(e result.Event) {
 	switch e.Kind {
 	case Collected:
 		from := e.TNS - int64(collecting)
-		if !strings.Contains(" "+e.Text, " 1 cycles,") { // of one second, so many that they were not told one by one
+		if !strings.Contains(" "+e.Text, " 1 cycles,") { // collections too frequent to be reported singly, of one second
 			from = e.TNS - int64(time.Second)
 		}
 		c.Add(Collected, from, e.TNS)
@@ -95,7 +95,7 @@ func (c *Course) Event(e result.Event) {
 	c.Add(e.Kind, e.TNS-int64(around), e.TNS+max(e.DurationNS, int64(around)))
 }
 
-// Fault notes what was done to servers, until it was undone.
+// Fault records a fault of the servers, until it was undone.
 func (c *Course) Fault(f *result.Fault) {
 	to := f.BeganNS + int64(around)
 	if f.UndoneNS != nil {
@@ -104,7 +104,7 @@ func (c *Course) Fault(f *result.Fault) {
 	c.Add("fault", f.BeganNS, to)
 }
 
-// Second notes what a host did in a second or so.
+// Second records a host sample, about a second.
 func (c *Course) Second(x *host.Sample) {
 	if c.seconds == nil {
 		c.seconds = map[string][]second{}
@@ -136,8 +136,8 @@ func (c *Course) Second(x *host.Sample) {
 	c.seconds[x.Agent] = append(all, s)
 }
 
-// Explain tells what messages, the slowest first, have in common. from and to bound the
-// measured window. It returns nil without messages.
+// Explain finds what messages, slowest first, have in common. from and to bound the measured window. It
+// returns nil without messages.
 func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int64) *result.Slowest {
 	if len(messages) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int6
 	typical := latencies[len(latencies)/2]
 	all := map[string][]spell{}
 	for what, spells := range c.spells {
-		if what == Hiccup { // one of a millisecond explains no message that took a hundred
+		if what == Hiccup { // a stall of a millisecond does not explain a message that took a hundred
 			spells = slices.DeleteFunc(slices.Clone(spells), func(x spell) bool { return hiccups*(x.to-x.from) < typical })
 		}
 		all[what] = joined(spells)
@@ -191,16 +191,15 @@ func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int6
 	return s
 }
 
-// Tells reports whether something happened beside the slowest messages clearly more often
-// than beside others: beside a third of them, twice as often as by chance, and in so many of
-// their spells as chance would seldom have it. Messages of one spell are one case.
+// Tells reports whether a cause coincides with the slowest messages significantly more often than with
+// others: with a third of them, twice as often as by chance, and in more of their bursts than chance would
+// explain. Messages of one burst count once.
 func Tells(s *result.Slowest, b result.Beside) bool {
 	share := float64(b.Messages) / float64(len(s.Messages))
 	return b.Spells > 0 && b.Chance <= seldom/causes && 3*b.Messages >= len(s.Messages) && share >= twice*b.ByChance
 }
 
-// bursts are clusters, those that are not a second apart as one: what a host did is told by
-// the second.
+// bursts merges clusters less than a second apart, since host figures are per second.
 func bursts(clusters []result.SlowCluster) (all []spell) {
 	for _, c := range clusters {
 		if last := len(all) - 1; last >= 0 && c.FromNS-all[last].to < int64(time.Second) {
@@ -212,8 +211,8 @@ func bursts(clusters []result.SlowCluster) (all []spell) {
 	return all
 }
 
-// met is how many bursts meet one of joined spells, and how many spells meet a burst, the
-// fewer: several bursts within one long spell are one case too.
+// met is how many bursts overlap joined spells, or how many spells overlap bursts, the smaller: several
+// bursts within one long spell count once.
 func met(spells, bursts []spell) int {
 	count := func(of, others []spell) (n int) {
 		for _, x := range of {
@@ -226,9 +225,9 @@ func met(spells, bursts []spell) int {
 	return min(count(bursts, spells), count(spells, bursts))
 }
 
-// atLeast is the chance that of independent events with chances at least n happen.
+// atLeast is the probability that at least n of independent events happen.
 func atLeast(n int, chances []float64) float64 {
-	of := append(make([]float64, 0, len(chances)+1), 1) // the chance that so many happen, by their number
+	of := append(make([]float64, 0, len(chances)+1), 1) // probability of each number of events
 	for _, p := range chances {
 		of = append(of, 0)
 		for k := len(of) - 1; k >= 0; k-- {
@@ -245,7 +244,7 @@ func atLeast(n int, chances []float64) float64 {
 	return sum
 }
 
-// joined are spells in the order of time, those that touch as one.
+// joined sorts spells and merges those that touch.
 func joined(spells []spell) []spell {
 	spells = slices.Clone(spells)
 	slices.SortFunc(spells, func(a, b spell) int { return cmp.Compare(a.from, b.from) })
@@ -260,14 +259,14 @@ func joined(spells []spell) []spell {
 	return all
 }
 
-// meets reports whether any of joined spells lies in some part between two instants.
+// meets reports whether any of joined spells overlaps an interval.
 func meets(spells []spell, from, to int64) bool {
 	i, _ := slices.BinarySearchFunc(spells, from, func(x spell, at int64) int { return cmp.Compare(x.to, at) })
 	return i < len(spells) && spells[i].from <= to
 }
 
-// chance is the share of the window's instants at which a message that takes so long, and
-// is due then, meets one of joined spells.
+// chance is the fraction of the window's instants at which a message that takes that long, due then,
+// overlaps one of joined spells.
 func chance(spells []spell, takes, from, to int64) float64 {
 	if to <= from {
 		return 0
@@ -283,7 +282,7 @@ func chance(spells []spell, takes, from, to int64) float64 {
 	return float64(met) / float64(to-from)
 }
 
-// Clusters are the times in which slow messages were under way, in order.
+// Clusters returns the times in which slow messages were in flight, in order.
 func Clusters(messages []result.SlowMessage) []result.SlowCluster {
 	messages = slices.Clone(messages)
 	slices.SortFunc(messages, func(a, b result.SlowMessage) int { return cmp.Compare(a.DueNS, b.DueNS) })
@@ -299,8 +298,8 @@ func Clusters(messages []result.SlowMessage) []result.SlowCluster {
 	return all
 }
 
-// period is how far apart clusters begin, where each gap is close to a multiple of the
-// shortest; nil where they are too few, or come at no beat.
+// period is the distance between clusters if each gap is close to a multiple of the shortest; nil if there
+// are too few, or no regularity.
 func period(all []result.SlowCluster) *int64 {
 	if len(all) < leastRepeats {
 		return nil
@@ -313,7 +312,7 @@ func period(all []result.SlowCluster) *int64 {
 	for i := 1; i < len(all); i++ {
 		gap := float64(all[i].FromNS - all[i-1].FromNS)
 		n := math.Round(gap / g)
-		if n > leastRepeats || math.Abs(gap-n*g) > offBeat*g { // of many beats any gap is close to a multiple
+		if n > leastRepeats || math.Abs(gap-n*g) > offBeat*g { // with many beats any gap is close to a multiple
 			return nil
 		}
 		beats += n
@@ -321,7 +320,7 @@ func period(all []result.SlowCluster) *int64 {
 	return new(int64(math.Round(float64(all[len(all)-1].FromNS-all[0].FromNS) / beats)))
 }
 
-// judged are the seconds of a host in which something was unlike in most of them.
+// judged finds, by cause, the outliers among a host's seconds.
 func judged(seconds []second) map[string][]spell {
 	all := map[string][]spell{}
 	for k, what := range figureNames {
@@ -353,7 +352,7 @@ func judged(seconds []second) map[string][]spell {
 	return all
 }
 
-// serverCores is how many cores all servers used; not a number where it is not known.
+// serverCores is the number of cores that all servers used; NaN if unknown.
 func serverCores(x *host.Sample) float64 {
 	sum, known := 0.0, false
 	for i := range x.Processes {

@@ -8,21 +8,21 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// mostCharts bounds a page.
+// mostCharts limits the charts of a page.
 const mostCharts = 12
 
-// A Chart draws a figure over what the rows of a suite differ in, a line for each system,
-// with the article's figures where it has some.
+// A Chart draws a figure over what distinguishes the rows of a suite, a line for each system, with the
+// article's figures where available.
 type Chart struct {
-	Figure string   `json:"figure"`         // one of the rows'
-	Over   string   `json:"over,omitempty"` // a key of a scenario, "message.size"; "": the best row of each system, as bars
+	Figure string   `json:"figure"`         // a figure of the rows
+	Over   string   `json:"over,omitempty"` // a scenario key, "message.size"; "": the best row of each system, as bars
 	Title  string   `json:"title,omitempty"`
 	Rows   []string `json:"rows,omitempty"` // nil: all with the figure
 
 	at tree.Position
 }
 
-// charts reads which charts the page has.
+// charts parses the page's charts.
 func (r *reader) charts(n *tree.Node) []Chart {
 	v := n.Field("charts")
 	if v == nil {
@@ -42,7 +42,7 @@ func (r *reader) charts(n *tree.Node) []Chart {
 	return all
 }
 
-// checkCharts looks for rows that there are not, and for figures that no row has.
+// checkCharts looks for unknown rows, and for figures that no row has.
 func (s *Suite) checkCharts(r *reader) {
 	for i, c := range s.Charts {
 		at := fmt.Sprintf("charts[%d]", i)
@@ -60,7 +60,7 @@ func (s *Suite) checkCharts(r *reader) {
 // Takes reports whether a row is in the chart.
 func (c *Chart) Takes(row string) bool { return c.Rows == nil || slices.Contains(c.Rows, row) }
 
-// over are the values that a run has of the keys of charts; nil where there are none.
+// over returns a run's values of the charts' keys; nil if there are none.
 func over(charts []Chart, i *Item) map[string]string {
 	var out map[string]string
 	for _, c := range charts {

@@ -10,10 +10,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// distributions are those that a row can have drawn.
+// distributions are those that a row can draw.
 var distributions = [...]string{"send.response", "send.service", "e2e.response", "e2e.service", "rtt.response", "rtt.service"}
 
-// distribution returns one of them; nil where the run has none.
+// distribution returns a distribution by name; nil if the run has none.
 func distribution(l *result.Latency, name string) *result.Dist {
 	switch name {
 	case "send.response":
@@ -32,8 +32,8 @@ func distribution(l *result.Latency, name string) *result.Dist {
 	return nil
 }
 
-// drawnAt returns the percentiles of a curve, beside those that every result has: evenly
-// below each further nine, more finely than a picture can show.
+// drawnAt returns the percentiles of a curve, besides those that every result has: evenly spaced in each
+// further nine, finer than a picture can show.
 func drawnAt() (all []float64) {
 	for i := 1; i < 100; i++ {
 		all = append(all, float64(i))
@@ -47,14 +47,14 @@ func drawnAt() (all []float64) {
 	return all
 }
 
-// Bounds of what is drawn.
+// Limits of what is drawn.
 const (
 	mostCurves   = 4
 	mostChances  = 6
 	mostRequests = 10_000
 )
 
-// curves reads what a row has drawn.
+// curves parses a row's curves.
 func (r *reader) curves(n *tree.Node, path string) []Curve {
 	v := n.Field("curves")
 	if v == nil {
@@ -79,7 +79,7 @@ func (r *reader) curves(n *tree.Node, path string) []Curve {
 	return all
 }
 
-// chances reads which chances are drawn.
+// chances parses the chances to draw.
 func (r *reader) chances(n *tree.Node) (c Chances) {
 	v := n.Field("chances")
 	if v == nil || !r.keys(v, "chances", "percentiles", "requests") {
@@ -119,7 +119,7 @@ type Point struct {
 	Supported bool    `json:"supported"` // by enough samples
 }
 
-// drawings are the curves of a row, of a run.
+// drawings returns the curves of a row in a run.
 func (row *Row) drawings(l *result.Latency) []Drawing {
 	var all []Drawing
 	for _, c := range row.Curves {

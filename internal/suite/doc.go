@@ -1,5 +1,4 @@
-// Package suite holds experiments of articles as data: rows of scenarios, the systems
-// that they are run against, and the figures that the article printed. It reads such
-// files, makes the scenarios of a suite, and lays out what came of them beside what was
-// published. It runs nothing.
+// Package suite represents experiments of articles as data: rows of scenarios, the systems to run them
+// against, and the figures that the article printed. It parses such files, builds a suite's scenarios, and
+// compares results with the published figures. It runs nothing.
 package suite

@@ -24,11 +24,11 @@ type Item struct {
 	Scenario *scenario.Scenario
 }
 
-// Name is that of its run and of its folder, unique in the suite.
+// Name is the name of its run and of its folder, unique in the suite.
 func (i *Item) Name() string { return i.Scenario.Name }
 
-// Percentiles returns those that a result must hold for the figures of the row, beside
-// the usual ones; nil where these do.
+// Percentiles returns the percentiles that a result needs for the row's figures, besides the usual ones;
+// nil if the usual ones suffice.
 func (i *Item) Percentiles() []float64 {
 	usual := judge.Percentiles()
 	all := slices.DeleteFunc(slices.Clone(usual), func(p float64) bool { return p >= 100 })
@@ -49,26 +49,26 @@ func (i *Item) Percentiles() []float64 {
 	return slices.Compact(all)
 }
 
-// A Choice is what of a suite is to be run, and for how long.
+// A Choice selects the part of a suite to run, and its duration.
 type Choice struct {
-	Drivers []string // names of systems of the suite, or of drivers; nil: all systems of the suite
+	Drivers []string // systems of the suite, or drivers; nil: all systems of the suite
 	Rows    []string // names of rows; nil: all
-	Scale   float64  // shortens times and counts of messages, above 0; 1: as the article has them
+	Scale   float64  // factor on times and message counts, above 0; 1: as in the article
 }
 
-// A ChoiceError says what is wrong with a choice: drivers, rows or scale.
+// A ChoiceError is an error in a choice: drivers, rows or scale.
 type ChoiceError struct {
 	Of  string
 	Err error
 }
 
-// Error returns what is wrong, after the name of what it is wrong with.
+// Error returns the error, after the name of its subject.
 func (e *ChoiceError) Error() string { return e.Of + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *ChoiceError) Unwrap() error { return e.Err }
 
-// ParseScale reads a Choice's Scale.
+// ParseScale parses a Choice's Scale.
 func ParseScale(text string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || !(v >= 0.0001 && v <= 1) {
@@ -77,9 +77,8 @@ func ParseScale(text string) (float64, error) {
 	return v, nil
 }
 
-// Plan makes the runs of a suite, row by row. in says how scenarios are resolved; its
-// file and text are not read. The error is scenario.Faults where it is about the file, and a
-// ChoiceError where it is about the choice.
+// Plan creates the runs of a suite, row by row. in says how to resolve scenarios; its file and text are not
+// used. The error is scenario.Faults if it is about the file, and a ChoiceError if it is about the choice.
 // Plan starts nothing.
 func (s *Suite) Plan(in scenario.Inputs, c Choice) ([]Item, error) {
 	systems, err := s.chosen(in.Drivers, c.Drivers)
@@ -116,7 +115,7 @@ func (s *Suite) Plan(in scenario.Inputs, c Choice) ([]Item, error) {
 	return items, s.resolve(in, items, c.Scale)
 }
 
-// chosen returns the systems that are named, in the order of the names.
+// chosen returns the named systems, in that order.
 func (s *Suite) chosen(registry *driver.Registry, names []string) ([]System, error) {
 	if names == nil {
 		return s.Systems, nil
@@ -147,8 +146,8 @@ func (s *Suite) chosen(registry *driver.Registry, names []string) ([]System, err
 	return all, nil
 }
 
-// strange is a system that the suite does not have: its servers are started where there
-// is a recipe, as the user would with --start process.
+// strange returns a system that is not in the suite. Its servers are started if there is a recipe, as with
+// --start process.
 func strange(def driver.Definition) System {
 	x := System{Name: def.Name, Driver: def.Name, run: &tree.Node{Shape: tree.Mapping}}
 	r, err := broker.RecipeOf(def, "")
@@ -158,12 +157,12 @@ func strange(def driver.Definition) System {
 	return x
 }
 
-// said is a text that weir puts at a place of the file.
+// said is a text node that weir inserts at a position of the file.
 func said(text string, at tree.Position) *tree.Node {
 	return &tree.Node{Shape: tree.Text, Text: text, At: at}
 }
 
-// copied is n with nothing in common with it.
+// copied is a deep copy of n.
 func copied(n *tree.Node) *tree.Node {
 	c := *n
 	c.Items, c.Fields = slices.Clone(n.Items), slices.Clone(n.Fields)
@@ -176,8 +175,8 @@ func copied(n *tree.Node) *tree.Node {
 	return &c
 }
 
-// resolve makes the scenarios of all items. With a scale other than 1 they have been
-// made before, and their lengths are known.
+// resolve resolves the scenarios of all items. With a scale other than 1 they have been resolved before,
+// and their lengths are known.
 func (s *Suite) resolve(in scenario.Inputs, items []Item, scale float64) error {
 	root := copied(s.run).With([]string{"weir"}, said("1", s.run.At))
 	list := &tree.Node{Shape: tree.List, At: s.run.At}
@@ -207,7 +206,7 @@ func (s *Suite) resolve(in scenario.Inputs, items []Item, scale float64) error {
 	return nil
 }
 
-// place is where in a scenario an option stands: as one name with dots, or as a mapping.
+// place is where a scenario has an option: under a name with dots, or in a mapping.
 func place(n *tree.Node, option string) []string {
 	at := []string{"system", "options"}
 	if sys := n.Field("system"); sys != nil && sys.Field("options") != nil && sys.Field("options").Field(option) != nil {
@@ -216,10 +215,10 @@ func place(n *tree.Node, option string) []string {
 	return append(at, strings.Split(option, ".")...)
 }
 
-// shortest is the least that a window is shortened to.
+// shortest is the minimum length of a shortened window.
 const shortest = 10 * time.Millisecond
 
-// shortened is the tree of a scenario with its times and counts of messages scaled.
+// shortened is the tree of a scenario with scaled times and message counts.
 func shortened(n *tree.Node, s *scenario.Scenario, scale float64) (*tree.Node, error) {
 	part := func(d time.Duration) *tree.Node {
 		return said(max(shortest, time.Duration(float64(d)*scale).Round(time.Millisecond)).String(), n.At)
@@ -248,12 +247,12 @@ func shortened(n *tree.Node, s *scenario.Scenario, scale float64) (*tree.Node, e
 		short = short.With([]string{"at"}, part(p.At))
 		if p.For > 0 {
 			short = short.With([]string{"for"}, part(p.For))
-		} else { // as many as come in a shorter time
+		} else { // as many as arrive in a shorter time
 			short = short.With([]string{"until"}, said(strconv.FormatFloat(max(1, math.Round(float64(p.Waiting)*scale)), 'f', 0, 64), n.At))
 		}
 		n = n.With([]string{"consume", "pause"}, short)
 	}
-	if len(s.Faults) > 0 { // what is counted in messages is over sooner, too
+	if len(s.Faults) > 0 { // what is counted in messages ends sooner, too
 		list := &tree.Node{Shape: tree.List, At: n.At}
 		for _, f := range s.Faults {
 			list.Items = append(list.Items, said(f.Scaled(scale).Text(), n.At))

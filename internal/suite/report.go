@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Schema names the format of a Report. File and FileReport are the files of a suite that is
-// run, and MostBytes bounds the report.
+// Schema names the format of a Report. File and FileReport are the files of a suite's folder, and MostBytes
+// limits the report.
 const (
 	Schema     = "weir.suite/v1"
 	File       = "suite.yaml"
@@ -20,7 +20,7 @@ const (
 	MostBytes  = 16 << 20
 )
 
-// ParseReport reads a Report from what its file holds.
+// ParseReport parses the content of a report's file.
 func ParseReport(b []byte) (*Report, error) {
 	r := new(Report)
 	if err := userfile.JSON(b, Schema, r); err != nil {
@@ -29,12 +29,12 @@ func ParseReport(b []byte) (*Report, error) {
 	return r, nil
 }
 
-// A Report is what suite.json holds: the table of a suite that was run, or a part of it.
+// A Report is the content of suite.json: the table of a suite, or of a part of it.
 type Report struct {
 	Schema    string   `json:"schema"`
 	Suite     Article  `json:"suite"`
-	Scale     float64  `json:"scale"`             // of times and counts; 1: those of the article
-	Drivers   []string `json:"drivers,omitempty"` // that were chosen; nil: the suite's
+	Scale     float64  `json:"scale"`             // on times and counts; 1: as in the article
+	Drivers   []string `json:"drivers,omitempty"` // chosen ones; nil: the suite's
 	Chosen    []string `json:"chosen,omitempty"`  // rows; nil: all
 	Weir      string   `json:"weir"`
 	StartedAt string   `json:"started_at"`
@@ -42,7 +42,7 @@ type Report struct {
 	Rows      []Line   `json:"rows"`
 }
 
-// An Article is what a suite stems from.
+// An Article is the source of a suite.
 type Article struct {
 	Name   string   `json:"name"`
 	Title  string   `json:"title"`
@@ -59,42 +59,42 @@ type Line struct {
 	Row     string   `json:"row"`
 	System  string   `json:"system"`
 	Driver  string   `json:"driver"`
-	Dir     string   `json:"dir,omitempty"`     // the run's result, below the folder of the suite; "": it gave none
-	Verdict string   `json:"verdict,omitempty"` // "": the run gave no figures
-	Why     string   `json:"why,omitempty"`     // what went wrong; "": nothing
+	Dir     string   `json:"dir,omitempty"`     // the run's folder within the suite's; "": no result
+	Verdict string   `json:"verdict,omitempty"` // "": no figures
+	Why     string   `json:"why,omitempty"`     // error of the run; "": none
 	Host    string   `json:"host,omitempty"`
-	Server  string   `json:"server,omitempty"` // as the running system says
-	Differs []string `json:"differs"`          // from what the article did
+	Server  string   `json:"server,omitempty"` // reported by the running system
+	Differs []string `json:"differs"`          // from the article
 	Figures []Figure `json:"figures"`
 
-	// Processors is GOMAXPROCS of the run; 0: not known, as of an older weir.
+	// Processors is the run's GOMAXPROCS; 0: unknown, as in older versions.
 	Processors int `json:"processors,omitempty"`
-	// Over has the values of the keys that charts are drawn over.
+	// Over has the values of the charts' keys.
 	Over   map[string]string `json:"over,omitempty"`
-	Curves []Drawing         `json:"curves,omitempty"` // absent where the row has none drawn
+	Curves []Drawing         `json:"curves,omitempty"` // absent if the row draws none
 }
 
-// A Figure is one of ours, with what the article printed beside it.
+// A Figure is one of our figures, with the article's.
 type Figure struct {
 	Figure  string   `json:"figure"`
-	Unit    string   `json:"unit,omitempty"` // ns, messages, per_s or ratio; "": the run has no such figure
+	Unit    string   `json:"unit,omitempty"` // ns, messages, per_s or ratio; "": the run lacks the figure
 	Value   float64  `json:"value"`
-	AtLeast bool     `json:"at_least,omitempty"` // the true value is not below Value
-	Lo      *float64 `json:"lo,omitempty"`       // the 95 % interval; nil where nothing bounds it
+	AtLeast bool     `json:"at_least,omitempty"` // Value is a lower bound
+	Lo      *float64 `json:"lo,omitempty"`       // 95 % interval; nil if unbounded
 	Hi      *float64 `json:"hi,omitempty"`
-	Why     string   `json:"why,omitempty"` // what is missing of the figure or of an end
+	Why     string   `json:"why,omitempty"` // why the figure or an end is missing
 
-	Published *Print `json:"published,omitempty"` // nil: the article gives none
+	Published *Print `json:"published,omitempty"` // nil: not in the article
 }
 
-// A Print is what the article has.
+// A Print is the article's figure.
 type Print struct {
-	Value float64 `json:"value"` // in the unit of the figure beside it
+	Value float64 `json:"value"` // in the unit of our figure
 	Text  string  `json:"text"`
 	As    string  `json:"as,omitempty"`
 }
 
-// Begin returns the report of a suite that has run nothing yet.
+// Begin returns the report of a suite without any runs yet.
 func (s *Suite) Begin(c Choice, planned int) *Report {
 	r := &Report{
 		Schema: Schema, Scale: c.Scale, Drivers: c.Drivers, Chosen: c.Rows, Planned: planned, Rows: []Line{},
@@ -113,7 +113,7 @@ func (r *Report) Done(i *Item) bool {
 
 func (l *Line) is(i *Item) bool { return l.Row == i.Row.Name && l.System == i.System.Name }
 
-// Add takes what a run came to; it replaces what an earlier attempt did.
+// Add adds a run's line, in place of an earlier attempt's.
 func (r *Report) Add(i *Item, l Line) {
 	if l.Verdict != "" {
 		l.Over = over(r.Suite.Charts, i)
@@ -121,13 +121,13 @@ func (r *Report) Add(i *Item, l Line) {
 	r.Rows = append(slices.DeleteFunc(r.Rows, func(l Line) bool { return l.is(i) }), l)
 }
 
-// Failed returns the line of an item that gave no figures.
+// Failed returns the line of an item without figures.
 func (i *Item) Failed(why string) Line {
 	return Line{Row: i.Row.Name, System: i.System.Name, Driver: i.System.Driver, Why: why, Differs: []string{}, Figures: []Figure{}}
 }
 
-// Measured returns the line of an item with a result. around is the environment of the
-// run; dir is the result's folder below that of the suite.
+// Measured returns the line of an item with a result. around is the run's environment; dir is the result's
+// folder within the suite's.
 func (i *Item) Measured(res *result.Result, around *result.Environment, dir string, scale float64) Line {
 	l := i.Failed("")
 	l.Dir, l.Verdict = dir, string(res.Verdict.Status)
@@ -165,7 +165,7 @@ func (i *Item) Measured(res *result.Result, around *result.Environment, dir stri
 	return l
 }
 
-// print is the figure beside that of a run which is shortened by scale.
+// print is the published figure for a run shortened by scale.
 func (p *Published) print(scale float64) *Print {
 	if !p.Scales || scale == 1 {
 		return &Print{Value: p.Value, Text: p.Text, As: p.As}
@@ -177,10 +177,10 @@ func (p *Published) print(scale float64) *Print {
 	return &Print{Value: p.Value * scale, Text: Shown("ns", p.Value*scale), As: as}
 }
 
-// Factor writes a scale.
+// Factor formats a scale.
 func Factor(scale float64) string { return strconv.FormatFloat(scale, 'g', -1, 64) }
 
-// Shown is the figure for people; "not known" where the run does not have it.
+// Shown formats the figure for people; "not known" if the run lacks it.
 func (f *Figure) Shown() string {
 	if f.Unit == "" {
 		return "not known"
@@ -188,10 +188,10 @@ func (f *Figure) Shown() string {
 	return f.Bound().Text(func(v float64) string { return Shown(f.Unit, v) })
 }
 
-// Bound is the value, which may be a lower bound.
+// Bound is the value, possibly a lower bound.
 func (f *Figure) Bound() result.Value { return result.Bound(f.Value, f.AtLeast) }
 
-// Shown writes a value in its unit.
+// Shown formats a value in its unit.
 func Shown(unit string, v float64) string {
 	switch unit {
 	case "ns":

@@ -2,8 +2,8 @@ package suite
 
 import "encoding/json"
 
-// JSONSchema returns the JSON Schema (draft 2020-12) of suites, for editors. It does not
-// know the keys below run, which scenario.schema.json has.
+// JSONSchema returns the JSON Schema (draft 2020-12) of suites, for editors. It does not cover the keys
+// below run, which are in scenario.schema.json.
 func JSONSchema() []byte {
 	type object = map[string]any
 	text := func(about string) object {
@@ -49,7 +49,7 @@ func JSONSchema() []byte {
 	top["$schema"], top["title"] = "https://json-schema.org/draft/2020-12/schema", "weir suite"
 	top["description"] = "The experiments of an article. docs/formats/suite.md describes it."
 	b, err := json.MarshalIndent(top, "", "  ")
-	if err != nil { // maps, texts and numbers only
+	if err != nil { // only maps, texts and numbers
 		return nil
 	}
 	return append(b, '\n')

@@ -21,41 +21,41 @@ import (
 //go:embed suites/*.yaml
 var builtin embed.FS
 
-// A Suite is the experiments of one article. Nothing changes it once it is read.
+// A Suite is the experiments of one article. It is immutable once parsed.
 type Suite struct {
 	Name    string
 	Title   string
-	Source  string   // where the article is to be found
-	Setup   string   // what the article ran on
+	Source  string   // where to find the article
+	Setup   string   // the article's test environment
 	Notes   []string // on the method
-	Chances Chances  // the zero value: none
-	Charts  []Chart  // of figures over what rows differ in
+	Chances Chances  // zero: none
+	Charts  []Chart  // of figures over what distinguishes rows
 	Systems []System
 	Rows    []Row
 	Text    []byte // the file
 
-	file string // its name, for messages
+	file string // its name, for errors
 	run  *tree.Node
 }
 
-// A System is one that the article measured, or one that stands in for it.
+// A System is a system that the article measured, or a substitute for it.
 type System struct {
 	Name   string // unique in the suite
 	Driver string
-	Was    string // what the article ran, "Redis 2.8.4"; "" where it does not say
+	Was    string // what the article used, "Redis 2.8.4"; "" if not stated
 
 	at  tree.Position
 	run *tree.Node
 }
 
-// A Row is one experiment, which is run against each system.
+// A Row is one experiment, run against each system.
 type Row struct {
 	Name      string
 	About     string
-	Systems   []string // the names of those that it is for; nil: all
-	Figures   []string // of ours that stand in the table, as objectives name them
+	Systems   []string // names of the systems it applies to; nil: all
+	Figures   []string // our figures in the table, in the syntax of objectives
 	Published []Published
-	Curves    []Curve // that are drawn over each other
+	Curves    []Curve // drawn in one chart
 
 	at  tree.Position
 	run *tree.Node
@@ -67,27 +67,27 @@ type Chances struct {
 	Requests    int       `json:"requests"` // of the largest page
 }
 
-// A Curve is a distribution that a row has drawn, percentile by percentile.
+// A Curve is a distribution to draw, percentile by percentile.
 type Curve struct {
 	Of string // one of distributions
-	As string // what it is in words
+	As string // its description
 }
 
-// A Published figure is one that the article printed.
+// A Published is a figure that the article printed.
 type Published struct {
 	System string  // the name of the system
-	Figure string  // the figure of ours that stands beside it
-	Text   string  // as the article has it, "1.2 ms"
-	Value  float64 // the same in the figure's unit: ns, messages, messages a second, or a part of 1
-	As     string  // what the article calls it, where that differs from Figure
-	Scales bool    // it is a time of the run: a shortened run has that much less of it
+	Figure string  // our corresponding figure
+	Text   string  // as printed, "1.2 ms"
+	Value  float64 // in the figure's unit: ns, messages, messages a second, or a fraction
+	As     string  // the article's name for it, if different from Figure
+	Scales bool    // a time of the run, which shrinks with the scale
 }
 
-// Names returns those of the suites that weir has, sorted.
+// Names returns the names of the built-in suites, sorted.
 func Names() []string {
 	files, err := builtin.ReadDir("suites")
 	if err != nil {
-		return nil // there is no such folder
+		return nil // no such folder
 	}
 	var names []string
 	for _, f := range files {
@@ -97,7 +97,7 @@ func Names() []string {
 	return names
 }
 
-// Named returns the suite that weir has under a name. The error lists the names.
+// Named returns a built-in suite. The error lists the names.
 func Named(name string) (*Suite, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("unknown suite %q (%s, or the path of a file that ends in .yaml)", name, strings.Join(Names(), ", "))
@@ -109,8 +109,7 @@ func Named(name string) (*Suite, error) {
 	return Parse(name+".yaml", b)
 }
 
-// Open reads the suite of that name, or from the file at path where the name is that of a YAML
-// file.
+// Open returns the built-in suite of that name, or parses the file at path if name is a YAML file's.
 func Open(name, path string) (*Suite, error) {
 	if ext := strings.ToLower(filepath.Ext(name)); ext != ".yaml" && ext != ".yml" {
 		return Named(name)
@@ -125,7 +124,7 @@ func Open(name, path string) (*Suite, error) {
 	return Parse(name, b)
 }
 
-// Bounds of a suite.
+// Limits of a suite.
 const (
 	mostSystems = 40
 	mostRows    = 200
@@ -134,8 +133,8 @@ const (
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$`)
 
-// Parse reads a suite. The error is scenario.Faults, with every fault of the file that
-// needs no driver to be seen; Plan finds the others.
+// Parse parses a suite. The error is scenario.Faults, with every fault that is visible without the drivers;
+// Plan finds the others.
 func Parse(file string, text []byte) (*Suite, error) {
 	root, faults := tree.Parse(file, text)
 	for i := range faults {
@@ -169,7 +168,7 @@ func Parse(file string, text []byte) (*Suite, error) {
 	return s, nil
 }
 
-// check looks for names that are given twice, or that nothing has.
+// check looks for duplicate and unknown names.
 func (s *Suite) check(r *reader) {
 	seen := map[string]bool{}
 	for i, x := range s.Systems {
@@ -202,7 +201,7 @@ func (s *Suite) check(r *reader) {
 	}
 }
 
-// systems are the names.
+// systems returns the names of the systems.
 func (s *Suite) systems() []string {
 	var names []string
 	for _, x := range s.Systems {
@@ -211,14 +210,14 @@ func (s *Suite) systems() []string {
 	return names
 }
 
-// A reader reads the parts of a suite and collects what is wrong.
+// A reader parses the parts of a suite and collects errors.
 type reader struct{ faults tree.Faults }
 
 func (r *reader) fault(at tree.Position, path, format string, args ...any) {
 	r.faults.Add(at, path, format, args...)
 }
 
-// keys refuses keys that n, a mapping, may not have.
+// keys refuses unknown keys of the mapping n.
 func (r *reader) keys(n *tree.Node, path string, allowed ...string) bool {
 	if n.Shape != tree.Mapping {
 		r.fault(n.At, path, "is %s (a mapping of %s)", n.Shape, strings.Join(allowed, ", "))
@@ -232,7 +231,7 @@ func (r *reader) keys(n *tree.Node, path string, allowed ...string) bool {
 	return true
 }
 
-// text reads a text of n.
+// text parses a text of n.
 func (r *reader) text(n *tree.Node, path, key string, needed bool) string {
 	v := n.Field(key)
 	switch {
@@ -247,7 +246,7 @@ func (r *reader) text(n *tree.Node, path, key string, needed bool) string {
 	return ""
 }
 
-// texts reads a list of texts.
+// texts parses a list of texts.
 func (r *reader) texts(n *tree.Node, path, key string) []string {
 	v := n.Field(key)
 	if v == nil {
@@ -268,7 +267,7 @@ func (r *reader) texts(n *tree.Node, path, key string) []string {
 	return all
 }
 
-// name reads the name of a suite, a system or a row, which becomes part of a folder's.
+// name parses the name of a suite, a system or a row, which becomes part of a folder's.
 func (r *reader) name(n *tree.Node, path string) string {
 	const allowed = "at most 50 letters, digits, - _ . and a letter or digit first"
 	name := r.text(n, path, "name", true)
@@ -278,7 +277,7 @@ func (r *reader) name(n *tree.Node, path string) string {
 	return name
 }
 
-// list reads a list of at least one.
+// list parses a non-empty list.
 func (r *reader) list(n *tree.Node, key string, most int) []*tree.Node {
 	v := n.Field(key)
 	switch {
@@ -292,10 +291,10 @@ func (r *reader) list(n *tree.Node, key string, most int) []*tree.Node {
 	return nil
 }
 
-// ours are the keys of a scenario that a suite sets itself.
+// ours are the scenario keys that a suite sets itself.
 var ours = [...]string{"weir", "name", "scenarios", "matrix", "repeat", "slo", "fleet"}
 
-// run reads the keys of a scenario; where there are none, an empty mapping.
+// run parses the keys of a scenario; an empty mapping if there are none.
 func (r *reader) run(n *tree.Node, path string) *tree.Node {
 	v := n.Field("run")
 	if v == nil {
@@ -314,7 +313,7 @@ func (r *reader) run(n *tree.Node, path string) *tree.Node {
 	return v
 }
 
-// system reads one of the systems.
+// system parses one system.
 func (r *reader) system(n *tree.Node, path string) System {
 	x := System{at: n.At, run: &tree.Node{Shape: tree.Mapping, At: n.At}}
 	if !r.keys(n, path, "name", "driver", "was", "run") {
@@ -327,7 +326,7 @@ func (r *reader) system(n *tree.Node, path string) System {
 	return x
 }
 
-// row reads one of the rows.
+// row parses one row.
 func (r *reader) row(n *tree.Node, path string) Row {
 	x := Row{at: n.At, run: &tree.Node{Shape: tree.Mapping, At: n.At}}
 	if !r.keys(n, path, "name", "about", "systems", "run", "figures", "published", "curves") {
@@ -355,7 +354,7 @@ func (r *reader) row(n *tree.Node, path string) Row {
 	return x
 }
 
-// published reads a figure of the article.
+// published parses a figure of the article.
 func (r *reader) published(n *tree.Node, path string) Published {
 	var p Published
 	if !r.keys(n, path, "system", "figure", "value", "as", "scales") {
@@ -385,7 +384,7 @@ func isTime(o judge.Objective) bool {
 	return name != ""
 }
 
-// objective returns one about a figure, with a limit that no run comes near.
+// objective returns an objective about a figure, with a limit that no run reaches.
 func objective(figure string) (judge.Objective, error) {
 	o, first := judge.ParseObjective(figure + " <= 1h")
 	if first == nil {
@@ -402,14 +401,14 @@ func objective(figure string) (judge.Objective, error) {
 // Flow is what all rows have in common, in one line of YAML.
 func (s *Suite) Flow() string { return s.run.Flow() }
 
-// Flow is what a system has that others have not, in one line of YAML.
+// Flow is what is specific to a system, in one line of YAML.
 func (x *System) Flow() string { return x.run.Flow() }
 
-// Flow is what a row has of its own, in one line of YAML.
+// Flow is what is specific to a row, in one line of YAML.
 func (row *Row) Flow() string { return row.run.Flow() }
 
-// Sends returns how many bytes of messages a run of a row sends, without its warm-up; 0
-// where the row does not fix it.
+// Sends returns the bytes of messages that a run of a row sends, without its warm-up; 0 if the row does not
+// fix it.
 func (s *Suite) Sends(row *Row) float64 {
 	run := tree.Overlay(s.run, row.run)
 	text := func(path ...string) string {

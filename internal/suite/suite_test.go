@@ -35,8 +35,7 @@ func TestTheSchemaIsUpToDate(t *testing.T) {
 	golden.File(t, filepath.Join("..", "..", "docs", "formats", "suite.schema.json"), string(JSONSchema()))
 }
 
-// TestEverySuiteOfWeirCanBePlanned: each row of each goes together with each of its
-// systems, at full length and scaled, and the file fits the schema.
+// Each row works with each of its systems, at full length and scaled, and the file fits the schema.
 func TestEverySuiteOfWeirCanBePlanned(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(string(JSONSchema())))
@@ -146,8 +145,7 @@ func TestAScaleShortensTimesAndCounts(t *testing.T) {
 	}
 }
 
-// TestFaultsAreScaledWithTheWindow: a kill in the middle of the article's minute is in the
-// middle of the shortened one, too.
+// A kill in the middle of the article's minute is in the middle of the shortened one, too.
 func TestFaultsAreScaledWithTheWindow(t *testing.T) {
 	text := strings.NewReplacer(
 		"measure: 1s}", "measure: 60s, faults: [kill 1 at 10s for 5s, {restart: all, at: 0s, every: 20s}]}",
@@ -253,8 +251,7 @@ func TestArticleFigureIsShownBesideMeasured(t *testing.T) {
 	}
 }
 
-// TestShortenedRunScalesItsFreeze: what a driver's options say of the run is
-// scaled as the window is, and so are the article's times.
+// Times in a driver's options are scaled with the window, and so are the article's times.
 func TestShortenedRunScalesItsFreeze(t *testing.T) {
 	for _, options := range []string{"{answer: 1ms, freeze: {at: 100s, for: 60s}}", "{answer: 1ms, freeze.at: 100s, freeze.for: 60s}"} {
 		text := strings.NewReplacer(

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// JSON reads a document of a schema into v. It looks at the field schema first: the rest of
-// another schema's document may have another shape.
+// JSON parses a document of a schema into v. It checks the field schema first, since other schemas'
+// documents may have another shape.
 func JSON(b []byte, schema string, v any) error {
 	var head struct {
 		Schema string `json:"schema"`

@@ -1,9 +1,8 @@
-// Package userfile reads files by paths that a user gave.
+// Package userfile reads files at paths that a user gave.
 //
-// Such a path may name anything: a pipe without a writer, a device that never
-// ends, a file of many gigabytes. Every such file goes through this package. It
-// takes regular files only, it reads no more than the caller allows, and it never
-// waits for another process. A document of a schema that weir wrote is read by JSON.
+// Such a path may name anything: a pipe without a writer, a device that never ends, a file of many
+// gigabytes. All such files must be read through this package: it accepts regular files only, reads no more
+// than the caller allows, and never waits for another process. JSON parses documents that weir wrote.
 package userfile
 
 import (
@@ -18,19 +17,18 @@ import (
 
 // Errors of a path that names a file which is not read.
 var (
-	// ErrNotRegular: the path names a folder, a pipe, a device or a socket.
+	// ErrNotRegular says that the path names a folder, a pipe, a device or a socket.
 	ErrNotRegular = errors.New("is not a regular file")
-	// ErrTooLong: the file is longer than the caller allows.
+	// ErrTooLong says that the file is longer than the caller allows.
 	ErrTooLong = errors.New("is too long")
 )
 
-// readLimit bounds the wait for a file that calls itself regular and still makes
-// its readers wait, as some below /proc do.
+// readLimit bounds the wait for files that claim to be regular but block their readers, as some below /proc
+// do.
 const readLimit = 10 * time.Second
 
-// Open opens a regular file for reading. It does not block: not for a writer of a
-// pipe, which it refuses with ErrNotRegular, as it does everything else that is
-// not a regular file. Links are followed. The caller closes the file.
+// Open opens a regular file for reading, following links. It does not block, not even on a pipe without a
+// writer. Anything that is not a regular file is ErrNotRegular. The caller closes the file.
 func Open(path string) (*os.File, error) {
 	// Without O_NONBLOCK the opening of a pipe waits for a writer.
 	f, err := os.OpenFile(path, unblocking, 0)
@@ -44,10 +42,10 @@ func OpenIn(root *os.Root, path string) (*os.File, error) {
 	return regular(f, path, err)
 }
 
-// unblocking opens without a wait, and takes no terminal.
+// unblocking opens without waiting, and without acquiring a controlling terminal.
 const unblocking = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 
-// regular passes on a file that was opened, or an error, where it is a regular one.
+// regular returns an opened file if it is a regular one, else an error.
 func regular(f *os.File, path string, err error) (*os.File, error) {
 	if err != nil {
 		if errors.Is(err, syscall.ENXIO) { // a socket
@@ -62,22 +60,21 @@ func regular(f *os.File, path string, err error) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	// A file without readiness takes no deadline, and needs none.
+	// A file that does not support deadlines does not need one.
 	if err := f.SetReadDeadline(time.Now().Add(readLimit)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// Read returns the content of a regular file of at most that many bytes. A longer
-// one is ErrTooLong, and no more than most+1 bytes of it are read. What is not a
-// regular file is ErrNotRegular.
+// Read returns the content of a regular file of at most that many bytes. A longer one is ErrTooLong, and at
+// most most+1 bytes of it are read. Anything but a regular file is ErrNotRegular.
 func Read(path string, most int64) ([]byte, error) {
 	f, err := Open(path)
 	return whole(f, path, most, err)
 }
 
-// ReadIn returns the content of a regular file below root as Read does.
+// ReadIn is Read for a file below root.
 func ReadIn(root *os.Root, path string, most int64) ([]byte, error) {
 	f, err := OpenIn(root, path)
 	return whole(f, path, most, err)

@@ -14,8 +14,8 @@ import (
 
 const mostAgents = 64
 
-// agents writes who did the run, where several processes did: what each carried,
-// how its host and its clock were, and when it was away.
+// agents writes which processes took part in a run of several: what each carried, the state of its host and
+// clock, and when it was absent.
 func (t *single) agents() {
 	all := t.r.Agents
 	if len(all) == 0 {
@@ -67,14 +67,14 @@ func (t *single) members() {
 	}
 }
 
-// gaps says when the run had no coordinator.
+// gaps reports when the run had no coordinator.
 func (t *single) gaps() {
 	if len(t.r.Run.Gaps) > 0 {
 		t.Labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps, originOf(t.r))+", and then another one resumed it (weir run --resume): the agents went on, and their reports count"))
 	}
 }
 
-// began is how long after the first agent one began.
+// began is how long after the first agent this agent began.
 func began(a *result.Agent, first *int64) layout.Span {
 	if a.StartsNS == nil {
 		return plain("-")
@@ -96,7 +96,7 @@ func taken(a *result.Agent) layout.Span {
 	return plain(strconv.FormatFloat(100**a.Host.Usage.CPUShare, 'f', 1, 64) + " %")
 }
 
-// offset is what is known of a clock.
+// offset describes an agent's clock offset.
 func offset(c *result.AgentClock) layout.Span {
 	switch {
 	case c.Same:
@@ -113,7 +113,7 @@ func offset(c *result.AgentClock) layout.Span {
 
 const mostAbsences = 3
 
-// absent says when an agent was not heard of.
+// absent reports when an agent was not heard from.
 func absent(a *result.Agent, from origin) layout.Span {
 	said := times(a.Absences, from)
 	switch {
@@ -125,7 +125,7 @@ func absent(a *result.Agent, from origin) layout.Span {
 	return layout.Doubtful.Of(said)
 }
 
-// times writes the first of some absences, and how many more there are.
+// times writes the first absences and the number of further ones.
 func times(all []result.Absence, from origin) string {
 	at := from.says
 	var parts []string
@@ -142,7 +142,7 @@ func times(all []result.Absence, from origin) string {
 	return strings.Join(parts, ", ")
 }
 
-// clocks says what the clocks of several hosts do to times from one to another.
+// clocks explains how the hosts' clock offsets affect latencies between hosts.
 func (t *single) clocks() {
 	k := t.r.Clock
 	if k == nil || !k.Crosses || k.Same {
@@ -158,8 +158,7 @@ func (t *single) clocks() {
 	t.Labelled("clock", plain(text))
 }
 
-// headed is a distribution's group as it stands above its columns: with what its
-// clocks may be off.
+// headed is a distribution's group heading, with the clock uncertainty.
 func (c distribution) headed() string {
 	switch {
 	case c.d.ClockBoundNS != nil:
@@ -170,7 +169,7 @@ func (c distribution) headed() string {
 	return c.group
 }
 
-// withheld explains the figures of runs that are marked "?", where there are any.
+// withheld explains the figures that are marked "?", if any.
 func withheld(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 	if !marked(x, "?") {
 		return
@@ -191,7 +190,7 @@ func withheld(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 	}
 }
 
-// hostNames are the hosts of a run, each once, however many agents it has.
+// hostNames returns the hosts of a run, each once however many agents it has.
 func hostNames(hosts []host.Facts) (names []string) {
 	for _, h := range hosts {
 		if !slices.Contains(names, h.Hostname) {

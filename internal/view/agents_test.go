@@ -9,8 +9,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestFleetComparedWithSingleProcessIsNoted: a run by two agents of one host, and one by one
-// process there.
 func TestFleetComparedWithSingleProcessIsNoted(t *testing.T) {
 	t.Parallel()
 	one, two := run(t, "jetstream-500"), run(t, "jetstream-500")
@@ -26,7 +24,6 @@ func TestFleetComparedWithSingleProcessIsNoted(t *testing.T) {
 	}
 }
 
-// TestUnknownClockError: no percentile of e2e is a figure.
 func TestUnknownClockError(t *testing.T) {
 	t.Parallel()
 	e := run(t, "jetstream-500")
@@ -41,8 +38,7 @@ func TestUnknownClockError(t *testing.T) {
 	html1(t, e, Options{})
 }
 
-// TestOnlyLostReceivingAgentMakesDeliveriesUnknown: of one that only
-// sent, what is pending is what the drain left.
+// If only senders are lost, pending messages are what the drain left.
 func TestOnlyLostReceivingAgentMakesDeliveriesUnknown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -64,8 +60,8 @@ func TestOnlyLostReceivingAgentMakesDeliveriesUnknown(t *testing.T) {
 	}
 }
 
-// TestLostAgentNotBlamedOnSystem: the command that helps next after a run whose
-// consumers' agent vanished is about the agents, whatever its messages and its checks say.
+// After a run whose consumers' agent vanished, the suggested command is about the agents, whatever the
+// messages and the checks say.
 func TestLostAgentNotBlamedOnSystem(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -15,13 +15,12 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// answered are the percentiles that an answer has, where they are supported.
+// answered lists the percentiles of an answer, as far as the samples support them.
 var answered = [...]float64{50, 99, 99.9, 100}
 
-// answer says in a few lines what came of the run: the figures that matter in its mode,
-// the loss, the objectives, and a command that helps next. scenario is the path of the
-// run's scenario.yaml, as it is to be typed; "" leaves the command out. A page that
-// begins with its verdict does not say it again.
+// answer summarizes the run in a few lines: the main figures of its mode, the losses, the objectives and a
+// command to try next. scenario is the path of the run's scenario.yaml as the user would type it; "" leaves
+// the command out. verdict is false on a page that begins with its verdict.
 func (t *single) answer(scenario string, verdict bool) {
 	if verdict {
 		word, says := verdictOn(t.r)
@@ -40,8 +39,8 @@ func (t *single) answer(scenario string, verdict bool) {
 	}
 }
 
-// next writes a command to paste, on a line that is never broken, with its purpose: behind
-// it, or below where there is no room.
+// next writes a command to paste, on a line that is never broken, with its purpose beside it, or below
+// where there is no room.
 func next(p *layout.Page, command, why string) {
 	with := command + "  # " + why
 	room := layout.Length(with) < roomy
@@ -54,10 +53,10 @@ func next(p *layout.Page, command, why string) {
 	}
 }
 
-// roomy is how long a text beside a label is at most on a terminal of 80 columns.
+// roomy is the longest text that fits beside a label on a terminal of 80 columns.
 const roomy = 68
 
-// verdictOn is the verdict: a word, and what it means for the figures.
+// verdictOn returns the verdict as a word, and what it means for the figures.
 func verdictOn(r *result.Result) (word layout.Span, says string) {
 	says = map[result.Status]string{
 		result.Valid:   "the figures can be used",
@@ -74,8 +73,7 @@ func verdictOn(r *result.Result) (word layout.Span, says string) {
 	return colour(status).Of(status), says
 }
 
-// outcomesOf counts what became of a run's objectives, and names those that failed while
-// there is room.
+// outcomesOf counts a run's objectives by outcome, and names the failed ones as far as there is room.
 func outcomesOf(r *result.Result) layout.Span {
 	text := objectivesOf(r)
 	for i := range r.Verdict.SLO {
@@ -89,8 +87,8 @@ func outcomesOf(r *result.Result) layout.Span {
 	return text
 }
 
-// headline is what matters in the mode of the run: the latency of a rate that was kept,
-// or the rate of one that takes what it gets.
+// headline returns the main figure of the run's mode: the latency at a fixed rate, or the throughput of a
+// run without one.
 func (t *single) headline() (label string, spans []layout.Span) {
 	perS, known := t.r.Throughput.Received()
 	known = known && perS > 0
@@ -134,7 +132,7 @@ func (t *single) headline() (label string, spans []layout.Span) {
 	return "", nil
 }
 
-// losses says of the whole run what must not happen to a message.
+// losses reports the messages lost or broken in the whole run.
 func losses(r *result.Result) layout.Span {
 	m := &r.MessagesAll
 	var parts []string
@@ -171,7 +169,7 @@ func losses(r *result.Result) layout.Span {
 	return plain(text)
 }
 
-// warmed says of a count of the whole run that it is not that of the table.
+// warmed notes that a count covers the whole run, unlike that of the table.
 func warmed(r *result.Result) string {
 	if r.MessagesAll.Sent > r.Messages.Sent {
 		return " (with warm-up)"
@@ -179,7 +177,7 @@ func warmed(r *result.Result) string {
 	return ""
 }
 
-// finds reports whether a check of one of these names is why the run is not valid.
+// finds reports whether a check with one of these names keeps the run from being valid.
 func (t *single) finds(names ...string) bool {
 	v := &t.r.Verdict
 	return slices.ContainsFunc(v.Checks, func(c result.Check) bool {
@@ -188,22 +186,22 @@ func (t *single) finds(names ...string) bool {
 	})
 }
 
-// below is the part of what a system carries that is advised to measure latencies at.
+// below is the fraction of a system's capacity at which weir advises measuring latencies.
 const below = 0.8
 
-// keeps is the least part of the rate that a system carries which did not fall far behind,
-// and beginsBelow is by what a search divides what the run carried.
+// keeps is the least fraction of the offered rate carried by a system that did not fall far behind.
+// beginsBelow divides the carried rate to find where a search begins.
 const (
 	keeps       = 0.8
 	beginsBelow = 10
 )
 
-// advisedWarmUp finds the warm-up that the check of the steady state advises, in results of
-// versions that stored no values.
+// advisedWarmUp finds the warm-up that the steady-state check advises, in results of versions that did not
+// store it as a value.
 var advisedWarmUp = regexp.MustCompile(`--warmup \d+s`)
 
-// next is the command that helps most after such a run, and what it is for. What agents did
-// is done again only where it is known how they met.
+// next returns the most useful next command after such a run, and its purpose. A run with agents is
+// repeated only where it is known how they met.
 func (t *single) next(scenario string) (command, why string) {
 	r := t.r
 	if scenario == "" {
@@ -223,7 +221,7 @@ func (t *single) next(scenario string) (command, why string) {
 	if perS, known := r.Throughput.Received(); known && perS > 0 && watched(r) && r.Run.Mode != result.ModeBacklog {
 		carried = min(carried, perS)
 	}
-	// Where the system was full, what it carried says little of what it carries in time.
+	// A system under overload carries a rate that says little about what it can carry in time.
 	far := carried < keeps*r.Throughput.OfferedPerS
 	slower := func(perS float64) string { return again + " --rate " + flagRate(perS) }
 	search := func() (command, why string) {
@@ -233,7 +231,7 @@ func (t *single) next(scenario string) (command, why string) {
 		}
 		return t.search(strings.Replace(again, "weir run ", "weir capacity ", 1), carried), why
 	}
-	searched := r.Run.Mode != result.ModeBacklog // a search is of a rate at which messages are sent and received
+	searched := r.Run.Mode != result.ModeBacklog // a search is for a rate at which messages are both sent and received
 	bounded := (closed || far) && len(r.Stages) == 0 && searched
 	warmUp, behind := t.unsteady()
 	switch {
@@ -253,7 +251,7 @@ func (t *single) next(scenario string) (command, why string) {
 		return search()
 	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that the system takes"
-	case warmUp != "" && !fleet && !t.finds(judge.CheckLateness, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling): // else the host may have been busy at first
+	case warmUp != "" && !fleet && !t.finds(judge.CheckLateness, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling): // else the host may have been busy at the start
 		return again + " " + warmUp, "leaves the warm-up out"
 	case behind != "" && closed && searched && carried > 0 && !fleet:
 		return search()
@@ -294,8 +292,8 @@ func (t *single) next(scenario string) (command, why string) {
 	return again + " --repeat 6", "runs differ: six can be compared"
 }
 
-// search is a search for the highest rate that keeps the objectives of the run; without
-// any, for one that most users know. It begins well below what the run carried.
+// search is the command that searches for the highest rate that meets the run's objectives, or a common
+// objective if it has none. It begins well below the rate that the run carried.
 func (t *single) search(command string, carried float64) string {
 	command += " --rate " + flagRate(carried/beginsBelow)
 	if len(t.r.Verdict.SLO) > 0 {
@@ -311,9 +309,8 @@ func (t *single) search(command string, carried float64) string {
 	return command + " --slo '" + of + ".p99 <= 10ms'"
 }
 
-// unsteady is what the reason of a run that is not steady says to do: the warm-up that it
-// advises, "" without one, or what of a rate would help where what waits grew. Of an INVALID
-// run the figures must not be used, so its reasons come first.
+// unsteady returns what the steady-state check advises: warmUp is the warm-up ("" if none), behind a remedy
+// for a growing backlog. An INVALID run's figures must not be used, so its reasons come first.
 func (t *single) unsteady() (warmUp, behind string) {
 	if t.r.Verdict.Status == result.Invalid {
 		return "", ""
@@ -343,7 +340,7 @@ func charts(scenario string) (command, why string) {
 	return "weir report " + Quoted(dir) + " -o " + Quoted(dir+".html"), "with charts"
 }
 
-// flagRate writes a rate as --rate takes it, to two digits.
+// flagRate writes a rate in the form of --rate, to two digits.
 func flagRate(perS float64) string {
 	if perS <= 0 {
 		return "1/s"
@@ -359,10 +356,10 @@ func flagTime(s float64) string {
 	return (time.Duration(math.Ceil(s)) * time.Second).String()
 }
 
-// plainPath are the characters of a path that a shell leaves alone.
+// plainPath matches paths that need no shell quoting.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_./,:@%+=-]+$`)
 
-// Quoted writes a path for a shell.
+// Quoted quotes a path for a shell.
 func Quoted(path string) string {
 	if plainPath.MatchString(path) {
 		return path

@@ -11,8 +11,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestNextCommandFitsFindings shows that each finding leads to a command that
-// helps against it, and that a run without one leads on.
 func TestNextCommandFitsFindings(t *testing.T) {
 	t.Parallel()
 	suspect := func(name, value, why string) func(*result.Result) {
@@ -103,7 +101,7 @@ func TestNextCommandFitsFindings(t *testing.T) {
 	}
 }
 
-// TestFleetRunRepeatCommandKeepsFlags: right after a run of agents it is known how they met.
+// Right after a run it is known how its agents met.
 func TestFleetRunRepeatCommandKeepsFlags(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -128,7 +126,6 @@ func TestFleetRunRepeatCommandKeepsFlags(t *testing.T) {
 	}
 }
 
-// TestTheAnswerFitsATerminal shows that the last lines of real runs are few and short.
 func TestTheAnswerFitsATerminal(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"jetstream-500", "jetstream-synced", "nats-500", "chan-closed", "noop-1000"} {
@@ -152,8 +149,7 @@ func TestTheAnswerFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestSeveralScenariosSuggestComparison: what a file of several was made for is
-// named also where a run is SUSPECT.
+// The purpose of a file of several scenarios is also named if a run is SUSPECT.
 func TestSeveralScenariosSuggestComparison(t *testing.T) {
 	var entries []Entry
 	for i := range 8 {
@@ -176,8 +172,7 @@ func TestSeveralScenariosSuggestComparison(t *testing.T) {
 	}
 }
 
-// TestAVerdictNamesTheChecksBehindIt: an INVALID run has only the reasons that make its figures
-// unusable, on its report and in an overview.
+// An INVALID run lists only the reasons that make its figures unusable.
 func TestAVerdictNamesTheChecksBehindIt(t *testing.T) {
 	t.Parallel()
 	e := Entry{Entry: result.Entry{Dir: "results/x", Result: stored(t, "testdata/valid.json")}}

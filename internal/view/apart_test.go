@@ -7,8 +7,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestThroughputNamesDifferentWindows: rates over two windows say how long each was, rates
-// over one do not, and a rate that is not known is not a number.
+// Rates over two windows state the windows' lengths, rates over one do not, and an unknown rate is not
+// shown as a number.
 func TestThroughputNamesDifferentWindows(t *testing.T) {
 	perS, bytes := 16_000.0, 16e6
 	base := result.Result{MessagesAll: result.Messages{Scheduled: 20_000, Delivered: 20_000}, Run: result.Run{Loop: result.LoopClosed}}

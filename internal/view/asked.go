@@ -10,16 +10,16 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// An Asked is a comparison as its user asked for it.
+// An Asked is a comparison as the user requested it.
 type Asked struct {
-	Given   []string // each argument, as it was typed
-	By      string   // the key that parts their runs; "": each is a side
-	Flags   string   // what else was typed, each with a blank before it
+	Given   []string // the arguments as typed
+	By      string   // the key that groups the runs; "": each argument is a side
+	Flags   string   // other flags as typed, each preceded by a blank
 	Alpha   float64
 	Appends func(dir string) bool // whether weir run --append takes a folder
 }
 
-// Advice says what lets the sides be compared, which err keeps from it.
+// Advice says what would make the sides comparable, given the error that prevents it.
 func (a Asked) Advice(sides []compare.Side, err error) (lines []string) {
 	single := !slices.ContainsFunc(sides, func(s compare.Side) bool { return len(s.Runs) > 1 })
 	few := errors.Is(err, compare.ErrTooFew)
@@ -52,8 +52,8 @@ func indented(commands []string) []string {
 	return commands
 }
 
-// appending are the commands that add to each folder what its side lacks, and compare again;
-// known is false where a side is not one folder of several runs.
+// appending returns the commands that add the missing runs to each folder and compare again; known is false
+// where a side is not one folder of several runs.
 func (a Asked) appending(sides []compare.Side) (lines []string, known bool) {
 	again, more := "weir compare", make([]int, len(a.Given))
 	for i, given := range a.Given {
@@ -65,7 +65,7 @@ func (a Asked) appending(sides []compare.Side) (lines []string, known bool) {
 		}
 	}
 	if a.By != "" {
-		if len(a.Given) > 1 { // which folder lacks them is not known
+		if len(a.Given) > 1 { // it is not known which folder lacks runs
 			return nil, false
 		}
 		again += " --by " + Quoted(a.By)
@@ -82,8 +82,8 @@ func (a Asked) appending(sides []compare.Side) (lines []string, known bool) {
 	return append(lines, again+a.Flags), true
 }
 
-// PartedBy says by which keys the runs of the only side can be parted, after a colon; "" without
-// any, and where there are several sides.
+// PartedBy lists the keys that can split the runs of a single side, after a colon; "" if there are none, or
+// if there are several sides.
 func (a Asked) PartedBy(sides []compare.Side) string {
 	if len(sides) != 1 {
 		return ""

@@ -54,7 +54,7 @@ func browserOf(t *testing.T) context.Context {
 	return ctx
 }
 
-// seenAs opens a page as it is seen on a screen so wide.
+// seenAs opens a page on a screen of that width.
 func seenAs(t *testing.T, ctx context.Context, page string, width int64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "page.html")
@@ -75,7 +75,7 @@ func asked[T any](t *testing.T, ctx context.Context, expression string) (v T) {
 	return v
 }
 
-// whereAt is where on the screen an instant of a chart over time lies, which is scrolled to.
+// whereAt scrolls to an instant of a chart over time, and returns its position on the screen.
 func whereAt(t *testing.T, ctx context.Context, chart string, c *Course, s float64) (x, y float64) {
 	t.Helper()
 	box := asked[[]float64](t, ctx, fmt.Sprintf(`(() => {
@@ -111,8 +111,8 @@ func press(t *testing.T, ctx context.Context, places ...[2]float64) {
 	}
 }
 
-// explored is the page of a run of 12 seconds with all that a page may have, and the
-// latencies of each second.
+// explored is the page of a 12-second run with everything a page can have, and the latencies of each
+// second.
 func explored(t *testing.T) (Entry, []*measure.Counts) {
 	t.Helper()
 	dir, seconds := logged(t, 12, 2000)
@@ -133,9 +133,8 @@ func explored(t *testing.T) (Entry, []*measure.Counts) {
 	return e, seconds
 }
 
-// TestAPageIsExploredInABrowser points at a chart, hides a line, selects a part of the
-// time and zooms into it. The percentiles of that part are those that Go computes from the
-// full histograms.
+// Points at a chart, hides a line, selects a time range and zooms. The range's percentiles must equal those
+// that Go computes from the full histograms.
 func TestAPageIsExploredInABrowser(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
@@ -207,8 +206,8 @@ func TestAPageIsExploredInABrowser(t *testing.T) {
 	}
 }
 
-// TestBrowserSelectionCountsMissingMessages selects a time with an outage. The whole run is
-// ranked as result.json ranks it: without the warm-up, and with what never came.
+// Selects a range with an outage. The whole run must rank as in result.json: without the warm-up, and with
+// the messages that never came.
 func TestBrowserSelectionCountsMissingMessages(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
@@ -294,7 +293,7 @@ func TestBrowserPageKeyboardNavigation(t *testing.T) {
 	}
 }
 
-// TestBrowserDoesNotExecuteHostileNames writes script into every name of a run.
+// Writes script into every name of a run.
 func TestBrowserDoesNotExecuteHostileNames(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
@@ -315,7 +314,6 @@ func TestBrowserDoesNotExecuteHostileNames(t *testing.T) {
 	}
 }
 
-// TestAPageIsWholeWithoutScripts: its charts and their values are there.
 func TestAPageIsWholeWithoutScripts(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
@@ -333,8 +331,7 @@ func TestAPageIsWholeWithoutScripts(t *testing.T) {
 	}
 }
 
-// TestLabelsAreReadableOnEveryScreen measures each label of each chart, and that no page is
-// wider than its screen.
+// Measures each label of each chart, and that no page is wider than its screen.
 func TestLabelsAreReadableOnEveryScreen(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)

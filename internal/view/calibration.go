@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// A CalibrationPage writes a calibration piece by piece; the first error is kept.
+// A CalibrationPage writes a calibration piece by piece and keeps the first write error.
 type CalibrationPage struct {
 	Out  io.Writer
 	Text layout.Text
@@ -25,7 +25,7 @@ func (p *CalibrationPage) write(fill func(*layout.Page)) {
 	}
 }
 
-// Figures writes what the instrument costs and how punctual it is.
+// Figures writes the instrument's overhead and timing accuracy.
 func (p *CalibrationPage) Figures(f *truth.Figures) {
 	costs := layout.Listing("", "")
 	costs.Row("clock", fmt.Sprintf("%.1f ns a reading", f.Calibration.ClockCostNS))
@@ -60,7 +60,7 @@ func (p *CalibrationPage) Figures(f *truth.Figures) {
 	})
 }
 
-// Check writes one truth test.
+// Check writes one self-test.
 func (p *CalibrationPage) Check(c truth.Check) {
 	word := layout.Good.Of("pass")
 	if !c.Pass {
@@ -119,7 +119,7 @@ func truthRow(r truth.Row, timed, waiting bool) []string {
 		switch {
 		case r.Unit != truth.Nanoseconds:
 			cells = append(cells, "exactly", "")
-		default: // nothing here can be below 0
+		default: // no figure here can be below 0
 			cells = append(cells, "-"+show(min(r.Tolerance, r.Want)), "+"+show(r.Tolerance+r.Host))
 		}
 	}
@@ -139,11 +139,11 @@ func truthRow(r truth.Row, timed, waiting bool) []string {
 	return append(cells, "")
 }
 
-// mostLate is which part of a percentile may be lateness in a run that is VALID.
+// mostLate is the largest fraction of a percentile that may be generator lateness in a VALID run.
 const mostLate = 0.10
 
-// resolution says what the host can measure: the highest rate that it kept, and the
-// shortest latency that lateness does not blur at that rate.
+// resolution says what the host can measure: the highest rate it kept, and the shortest latency at that
+// rate that lateness does not blur.
 func resolution(f *truth.Figures) string {
 	if f == nil {
 		return ""
@@ -161,7 +161,7 @@ func resolution(f *truth.Figures) string {
 		quantity.Rate(rate), quantity.Time(p99), quantity.Time(int64(float64(p99)/mostLate)), mostLate*100)
 }
 
-// End writes how it came out, and returns the first error of all that was written.
+// End writes the result of the calibration, and returns the first error of all writes.
 func (p *CalibrationPage) End(out *truth.Calibration) error {
 	failed := 0
 	for _, c := range out.Checks {
@@ -169,7 +169,7 @@ func (p *CalibrationPage) End(out *truth.Calibration) error {
 			failed++
 		}
 	}
-	if !out.Pass && failed == 0 { // it did not end
+	if !out.Pass && failed == 0 { // it did not complete
 		return p.err
 	}
 	p.write(func(page *layout.Page) {

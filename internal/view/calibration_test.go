@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/truth"
 )
 
-// TestInterruptedCalibrationDoesNotPass, and keeps what it had by then.
+// An interrupted calibration keeps its partial figures.
 func TestInterruptedCalibrationDoesNotPass(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
@@ -44,8 +44,6 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// TestCalibrationReportsMeasurableResolution shows that it goes by the highest rate
-// that was kept.
 func TestCalibrationReportsMeasurableResolution(t *testing.T) {
 	late := func(rate float64, p99 int64, reached bool) truth.Punctuality {
 		return truth.Punctuality{Rate: rate, Reached: reached, Spread: truth.Spread{P99: p99}}

@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// answer is what a search came to, of one over several numbers with the best of them.
+// answer returns the result of a search, or the best result of a search over several values.
 func answer(r *capacity.Report) capacity.Ended {
 	if i := slices.IndexFunc(r.Over, func(e capacity.Ended) bool { return e.Answered == r.Answer }); i >= 0 {
 		return r.Over[i]
@@ -23,7 +23,7 @@ func answer(r *capacity.Report) capacity.Ended {
 	return capacity.Ended{Answered: r.Answer}
 }
 
-// Came says in a line what a search for the capacity came to, or the search with one of several numbers.
+// Came summarizes in one line the result of a search for the capacity, or of its search at one value.
 func Came(r *capacity.Report, a capacity.Ended) string {
 	pass, fail := quantity.Rate(a.PassPerS), quantity.Rate(a.FailPerS)
 	switch a.Stop {
@@ -62,7 +62,7 @@ func Came(r *capacity.Report, a capacity.Ended) string {
 	return "not known yet"
 }
 
-// votes says what the probes of the highest rate that passed came to.
+// votes summarizes the probes of the highest rate that passed.
 func votes(r *capacity.Report, a capacity.Ended) string {
 	all, by := 0, map[string]int{}
 	for i := range r.Probes {
@@ -87,7 +87,7 @@ func votes(r *capacity.Report, a capacity.Ended) string {
 	return text
 }
 
-// inTheWay says what kept a rate from passing that the system did not fail.
+// inTheWay says what kept a rate from passing when the system did not fail it.
 func inTheWay(by capacity.Judgement) string {
 	if by == capacity.Undecided {
 		return "the probes are too short to decide the objectives"
@@ -97,8 +97,8 @@ func inTheWay(by capacity.Judgement) string {
 
 const mostProbes = 2000
 
-// CapacityHTML writes a search for the capacity as a page for a browser: what it came to,
-// the latency against the load with the objectives, and each probe. The error is that of w.
+// CapacityHTML writes a search for the capacity as an HTML page: its result, latency against load with the
+// objectives, and each probe. It returns the error of w.
 func CapacityHTML(w io.Writer, r *capacity.Report) error {
 	p, search := new(layout.Page), &Search{Report: r}
 	title := search.name()
@@ -128,7 +128,7 @@ func judged(word string) layout.Tone {
 	return layout.Doubtful
 }
 
-// figureOr writes a percentile of a probe.
+// figureOr writes a percentile of a probe, or instead if there is none.
 func figureOr(f *capacity.Figure, instead string) string {
 	if f == nil {
 		return instead
@@ -136,8 +136,8 @@ func figureOr(f *capacity.Figure, instead string) string {
 	return f.Value().Text(timeText)
 }
 
-// promisedPercentiles are the percentiles of a response that a search's objectives are about,
-// ascending; the 50th and the 99th where there are none.
+// promisedPercentiles returns the response percentiles of a search's objectives, ascending; the 50th and
+// the 99th where there are none.
 func promisedPercentiles(r *capacity.Report, of string) []float64 {
 	var percents []float64
 	for _, expr := range r.Promise[:min(len(r.Promise), mostColours)] {
@@ -171,13 +171,13 @@ func dotOf(p *capacity.Probed, f *capacity.Figure) plot.Form {
 	return plot.Hollow
 }
 
-// describes reports whether a probe's latency is that of the system at its rate.
+// describes reports whether a probe's latency represents the system at that rate.
 func describes(p *capacity.Probed, f *capacity.Figure) bool {
 	return !f.AtLeast && p.Verdict != result.Invalid && (p.Judgement == capacity.Passed.String() || p.Judgement == capacity.Failed.String())
 }
 
-// loaded draws the promised percentiles against the rate; of a search over several numbers,
-// with the number that the answer is of. It is nil where fewer than two rates have a latency.
+// loaded plots the percentiles of the objectives against the rate, for a search over several values at the
+// value of the answer. It returns nil if fewer than two rates have a latency.
 func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 	of, with := "", answer(r).N
 	all = slices.DeleteFunc(slices.Clone(all), func(x capacity.Probed) bool {

@@ -44,8 +44,7 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 	}
 }
 
-// TestOperatingRangeJoinsOnlyConclusiveProbes: the chart has the promised percentile,
-// and probes that say nothing about the system are drawn apart.
+// The chart has the percentile of the objective, and inconclusive probes are drawn separately.
 func TestOperatingRangeJoinsOnlyConclusiveProbes(t *testing.T) {
 	probe := func(rate float64, j capacity.Judgement, v result.Status, p90 int64, atLeast bool) capacity.Probed {
 		return capacity.Probed{RatePerS: rate, Judgement: j.String(), Verdict: v, Of: "e2e", Figures: []capacity.Figure{
@@ -87,7 +86,6 @@ func TestOperatingRangeJoinsOnlyConclusiveProbes(t *testing.T) {
 	}
 }
 
-// TestSearchFolderReportsCapacity: in each form of an overview of its runs.
 func TestSearchFolderReportsCapacity(t *testing.T) {
 	t.Parallel()
 	ns := func(v int64) *int64 { return &v }
@@ -140,7 +138,7 @@ next        weir report 'a b/001-1000'  # the last run at 1,000/s
 	}
 }
 
-// TestNextCommandResolvesUndecidedSearch: what is not decided comes before what can be read.
+// Undecided results come before further reading.
 func TestNextCommandResolvesUndecidedSearch(t *testing.T) {
 	t.Parallel()
 	probes := []capacity.Probed{{RatePerS: 100, Judgement: "passed", Dir: "1"}}
@@ -165,7 +163,6 @@ func TestNextCommandResolvesUndecidedSearch(t *testing.T) {
 	}
 }
 
-// TestDoubtfulAnswerRestsOnLastProbe, not on the higher rate.
 func TestDoubtfulAnswerRestsOnLastProbe(t *testing.T) {
 	t.Parallel()
 	r := &capacity.Report{Answer: capacity.Answered{PassPerS: 500, FailPerS: 700, FailBy: "failed", Stop: capacity.Doubtful}, Probes: []capacity.Probed{
@@ -181,8 +178,7 @@ func TestDoubtfulAnswerRestsOnLastProbe(t *testing.T) {
 	}
 }
 
-// TestHostLimitedSearchSuggestsDoctor: a longer probe helps
-// against neither a busy host nor a window that is still too short.
+// A longer probe helps neither against a busy host nor with a window that is still too short.
 func TestHostLimitedSearchSuggestsDoctor(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[result.Status]string{
@@ -198,7 +194,7 @@ func TestHostLimitedSearchSuggestsDoctor(t *testing.T) {
 	}
 }
 
-// TestADoubtfulAnswerCountsItsProbes: a probe that the generator spoilt kept no promise.
+// A probe spoilt by the generator counts as not passed.
 func TestADoubtfulAnswerCountsItsProbes(t *testing.T) {
 	t.Parallel()
 	probes := func(n int, rate float64, judgements ...capacity.Judgement) (all []capacity.Probed) {

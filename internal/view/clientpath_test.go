@@ -7,8 +7,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestClientLineNamesPublisher: not where nothing is known of it, and not
-// where weir did not publish.
+// Not if it is unknown, or if weir did not publish.
 func TestClientLineNamesPublisher(t *testing.T) {
 	for _, tt := range []struct {
 		path, mode string

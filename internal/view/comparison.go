@@ -14,21 +14,21 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A comparison puts what was compared on a page.
+// A comparison writes a comparison of runs to a page.
 type comparison struct {
 	*layout.Page
 	*compare.Comparison
 }
 
-// The most of a comparison that its screen has: sides that are told from the base, and figures
-// of the only such side.
+// Limits of a comparison's screen: the sides that are compared with the base, and the figures if there is
+// only one such side.
 const (
 	mostSides   = 4
 	mostFigures = 4
 )
 
-// ComparisonScreen is a comparison in short: the answer, the figures that it rests on, and the
-// commands that help where it decides nothing.
+// ComparisonScreen returns a comparison in short: the answer, the figures behind it, and the commands to
+// run next if it is undecided.
 func ComparisonScreen(found *compare.Comparison, parting Parting) *Screen {
 	s := new(Screen)
 	add := func(rank int, show func(comparison)) {
@@ -39,7 +39,7 @@ func ComparisonScreen(found *compare.Comparison, parting Parting) *Screen {
 	if len(found.Sides) == 2 {
 		add(3, comparison.told)
 	}
-	for i, w := range slices.Backward(found.Warnings) { // what was lost comes last there
+	for i, w := range slices.Backward(found.Warnings) { // lost messages come last there
 		add(4+len(found.Warnings)-i, func(c comparison) { c.Bullet(w) })
 	}
 	add(0, func(c comparison) { c.next(parting) })
@@ -61,7 +61,7 @@ func (c comparison) counted() {
 	c.Say(strings.Join(all, "; "))
 }
 
-// told has the figures that tell users most, those that differ first.
+// told writes the most informative figures, those that differ first.
 func (c comparison) told() {
 	figures := c.deciding()
 	decided := func(f compare.Figure) int {
@@ -75,8 +75,8 @@ func (c comparison) told() {
 	c.Table(chosen(x, under("", c.Sides[0].Side, c.Sides[1].Side, "shift", percentText(1-c.Alpha)+" %"), under("", "verdict"), under("", "p")))
 }
 
-// Comparison puts a comparison on a page: its sides, what they differ in, how each figure
-// changed, and what the words mean. With full it has each run's own values too.
+// Comparison writes a comparison to a page: its sides, what they differ in, how each figure changed, and
+// what the words mean. With full it includes the values of each run.
 func Comparison(p *layout.Page, found *compare.Comparison, full bool) {
 	c := comparison{p, found}
 	c.answer(len(found.Sides))
@@ -84,7 +84,7 @@ func Comparison(p *layout.Page, found *compare.Comparison, full bool) {
 	c.figures(full)
 }
 
-// figures are all of a comparison but its answer.
+// figures writes everything but the answer.
 func (c comparison) figures(full bool) {
 	c.sides()
 	c.Gap()
@@ -106,14 +106,14 @@ func (c comparison) figures(full bool) {
 	c.legend()
 }
 
-// columns are a table's first, of words, and those of numbers beside it.
+// columns returns a table's columns: the first of words, the others of numbers.
 func columns(first string, numbers ...string) []layout.Column {
 	out := layout.Columns(layout.Number, layout.Strong, append([]string{first}, numbers...)...)
 	out[0].Kind = layout.Word
 	return out
 }
 
-// longestSide is how many characters are shown of what a side was given as.
+// longestSide is how many characters of a side's name are shown, as the user gave it.
 const longestSide = 40
 
 func (c comparison) sides() {
@@ -167,7 +167,7 @@ func (c comparison) letters() []string {
 	return out
 }
 
-// differences says what the runs differ in, and what that does to the figures.
+// differences writes what the runs differ in, and the consequences for the figures.
 func (c comparison) differences() {
 	if len(c.Differences) == 0 {
 		c.Say("The recorded settings of these runs are identical.")
@@ -188,8 +188,7 @@ func (c comparison) differences() {
 	}
 }
 
-// families calls table once for the figures of each family: times and rates first, the
-// counts of messages last.
+// families calls table for the figures of each family: times and rates first, message counts last.
 func (c comparison) families(table func(family string, figures []compare.Figure)) {
 	for _, last := range []bool{false, true} {
 		for i, first := range c.Figures {
@@ -204,7 +203,7 @@ func (c comparison) families(table func(family string, figures []compare.Figure)
 	}
 }
 
-// changes holds a side against the base, a table for each family of figures.
+// changes compares a side with the base, in a table for each family of figures.
 func (c comparison) changes(side int) {
 	x := c.Sides[side]
 	c.Chapter(fmt.Sprintf("%s against %s", x.Side, c.Sides[0].Side))
@@ -216,7 +215,7 @@ func (c comparison) changes(side int) {
 	})
 }
 
-// changed is a table of how figures of a side changed.
+// changed adds a table of how figures of a side changed.
 func (c comparison) changed(side int, title string, figures []compare.Figure, name func(*compare.Figure) string) *layout.Table {
 	t := &layout.Table{Columns: append(
 		columns(title, c.Sides[0].Side, c.Sides[side].Side, "shift", percentText(1-c.Alpha)+" %", "p"),
@@ -245,7 +244,7 @@ func familyTitle(family string) string {
 	return strings.Replace(family, ".", " ", 1)
 }
 
-// came says how many figures came out how.
+// came counts the figures by outcome.
 func came(t *compare.Tally, band float64) string {
 	unchanged := "unchanged"
 	if band > 0 {
@@ -276,7 +275,7 @@ func came(t *compare.Tally, band float64) string {
 
 func bandText(band float64) string { return "±" + percentText(band) + " %" }
 
-// percentText writes a part as a percentage without its sign.
+// percentText writes a fraction as a percentage without its sign.
 func percentText(part float64) string {
 	return strconv.FormatFloat(math.Round(part*1e6)/1e4, 'f', -1, 64)
 }
@@ -308,7 +307,7 @@ func pText(p float64) string {
 	return strconv.FormatFloat(p, 'f', 3, 64)
 }
 
-// unitText returns what writes values of a unit.
+// unitText returns a formatter for values of a unit.
 func unitText(unit string) func(float64) string {
 	switch unit {
 	case compare.UnitTime:
@@ -338,14 +337,14 @@ func medianText(v compare.Values, unit string) string {
 	return text
 }
 
-// A shift is by how much a figure of a side lies above the base's, with its interval: as a
-// percentage where there is one.
+// A shift is the difference of a side's figure from the base's, with its interval: as a percentage where
+// possible.
 type shift struct {
 	value    float64
 	lo, hi   *float64
-	write    func(float64) string // with the sign
-	unit     string               // behind the value, and behind the interval
-	from, to bool                 // only lower bounds
+	write    func(float64) string // with its sign
+	unit     string               // after the value and after the interval
+	from, to bool                 // lower bounds only
 }
 
 func shiftOf(f *compare.Figure, side int) shift {
@@ -357,7 +356,7 @@ func shiftOf(f *compare.Figure, side int) shift {
 	return s
 }
 
-// text marks a shift between figures of which some are only lower bounds.
+// text marks a shift between figures if some are only lower bounds.
 func (s shift) text() string {
 	text := s.write(s.value) + s.unit
 	switch {
@@ -439,13 +438,13 @@ func (c comparison) runs() {
 	})
 }
 
-// pointTexts writes a percentile of merged runs, and the extremes of the single runs.
+// pointTexts returns a percentile of merged runs, and the extremes of the single runs.
 func pointTexts(x *compare.PointSide) (median, low, high string) {
 	write := func(ns int64, atLeast bool) string { return result.Bound(float64(ns), atLeast).Text(timeText) }
 	return write(x.MedianNS, x.MedianAtLeast), write(x.RunsLoNS, x.RunsLoAtLeast), write(x.RunsHiNS, x.RunsHiAtLeast)
 }
 
-// shift writes a shift function, the first with what it is.
+// shift writes a shift function; the first one is explained.
 func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 	c.Chapter("Where the sides differ: percentiles of " + strings.Replace(f.Family, ".", " ", 1))
 	if first {

@@ -12,9 +12,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ComparisonHTML writes a comparison as a page for a browser: what Conclusion and
-// Comparison put on a page, with a chart of each shift function, and the runs over the same time. Of more sides than
-// lines can be told apart it draws none. The error is that of w.
+// ComparisonHTML writes a comparison as an HTML page: the contents of Conclusion and Comparison, a chart of
+// each shift function, and the runs over a common time axis. It draws no charts of more sides than lines
+// can distinguish. It returns the error of w.
 func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting Parting) error {
 	p := new(layout.Page)
 	c := comparison{p, found}
@@ -42,8 +42,8 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	return h.Write(w, p)
 }
 
-// drawn draws the percentiles of the sides, on an axis of nines, with the room between the
-// least and the largest of the single runs.
+// drawn plots the percentiles of the sides on an axis of nines, with bands between the least and the
+// largest of the single runs.
 func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	f := &layout.Chart{
 		Caption: "At each percentile the median over the runs of a side. The band lies between the least and the largest of them. " +
@@ -80,7 +80,7 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	c.Chart(f)
 }
 
-// nined is an axis of nines as far as the points of a chart reach.
+// nined returns an axis of nines that covers the points of a chart.
 func nined(b *bounded) plot.Axis {
 	a := plot.Axis{Min: b.first - 0.08, Max: b.end + 0.05, Label: "percentile, each step one nine more"}
 	for _, at := range []float64{0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999, 99.99999} {

@@ -21,54 +21,53 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of what is kept of a run's course, however long it was: a page must open.
+// Limits on what is kept of a run's course, whatever its length, so that browsers can open the page.
 const (
-	mostBins    = 400 // of each series, see plot.Thin
-	mostColumns = 180 // that tell values when they are pointed at
+	mostBins    = 400 // per series, see plot.Thin
+	mostColumns = 180 // with values on hover
 	mostSpans   = 40  // of phases
 	mostKinds   = 20  // of events
-	markBins    = 120 // events of a kind in one of them are one
+	markBins    = 120 // events of a kind in one bin are merged
 	mostStalls  = 400 // of hosts
-	mostSquares = 400 // seconds of a series that are host-limited
+	mostSquares = 400 // host-limited seconds of a series
 )
 
-// A Course is how a run went: what its seconds counted and what happened in them,
-// few enough to be drawn however long the run was.
+// A Course is a run over time: what each second counted and which events happened, reduced so that a run of
+// any length can be drawn.
 type Course struct {
-	origin   origin  // of all times in it, which are in s
-	from, to float64 // of what is drawn
-	seconds  int     // how many there were
+	origin   origin  // of all times here, which are in s
+	from, to float64 // drawn range
+	seconds  int     // their number
 	tracks   map[string]track
 	spans    []plot.Span
 	marks    []happening
-	unmarked uint64 // events beyond the bounds
+	unmarked uint64 // events over the limits
 	hosts    []hostCourse
 	stalls   []stall              // of hosts
-	limited  map[string][]float64 // by track: instants at which the generator's own lateness is over half of it
-	mosaics  map[string]*heatmap  // by direction; none where there is no interval log
+	limited  map[string][]float64 // by track: instants where over half of the latency is the generator's own lateness
+	mosaics  map[string]*heatmap  // by direction; empty without an interval log
 }
 
 // A track is one figure over time.
 type track struct {
 	points []plot.Point
-	ranges [][2]float64 // lowest and highest of each column; NaN where there is none
+	ranges [][2]float64 // lowest and highest of each column; NaN if none
 }
 
-// A stall is a time in which the host did not wake a thread that only slept.
+// A stall is a time in which the host did not wake a sleeping thread.
 type stall struct{ at, length float64 } // s
 
-// A happening is an event, or several of a kind that lie close together.
+// A happening is an event, or several of a kind close together.
 type happening struct {
-	at         float64 // s, of the first
+	at         float64 // s, of the first one
 	kind, text string
 	count      uint64
 }
 
-// NewCourse draws on the intervals of r, which may hold only the first of them, and on the other files of its
-// folder dir, where they are there: events.jsonl, host.jsonl, and intervals.hlog for the
-// lateness and the blocking of each second. The error is about one of those files;
-// the course is then of the rest, and never nil. It is nil for a result without
-// intervals.
+// NewCourse builds the course of r from its intervals, of which r itself may hold only the first, and from
+// other files of its folder dir if they exist: events.jsonl, host.jsonl, and intervals.hlog for the
+// lateness and blocking of each second. The error is about one of those files; the course then covers the
+// rest. It is nil only for a result without intervals.
 func NewCourse(r *result.Result, intervals []result.Interval, dir string) (*Course, error) {
 	if len(intervals) == 0 {
 		return nil, nil
@@ -86,19 +85,19 @@ func NewCourse(r *result.Result, intervals []result.Interval, dir string) (*Cour
 		lost = nil
 	}
 	unread := c.sampled(saved.Samples())
-	if errors.Is(unread, os.ErrNotExist) { // the host did not tell, or an older weir wrote the folder
+	if errors.Is(unread, os.ErrNotExist) { // the host was not recorded, or an older weir wrote the folder
 		unread = nil
 	}
 	return c, errors.Join(err, lost, unread)
 }
 
-// newCourse is of the intervals, and of what else was recorded in them.
+// newCourse builds a course from the intervals and from other values recorded in them.
 func newCourse(o origin, intervals []result.Interval, others map[string][]plot.Point, until float64) *Course {
 	last := len(intervals) - 1
 	begins := func(i int) float64 { return intervals[i].TS - float64(o)/1e9 }
 	c := &Course{origin: o, from: max(o.seconds(0), begins(0)), seconds: len(intervals), tracks: map[string]track{}}
 	c.to = max(begins(last), until, c.from)
-	if until <= begins(last) { // how long the last was is not known: as the one before it
+	if until <= begins(last) { // the length of the last is not known: take the one before it
 		c.to += 1
 		if last > 0 {
 			c.to = begins(last) + max(0, begins(last)-begins(last-1))
@@ -115,7 +114,7 @@ func newCourse(o origin, intervals []result.Interval, others map[string][]plot.P
 			raw[name] = append(raw[name], plot.Point{X: from, Wide: max(0, length), Y: y})
 		}
 		rate := func(name string, n uint64) {
-			if length >= 0.25 { // what is cut shorter has too few messages for a rate
+			if length >= 0.25 { // shorter ones have too few messages for a rate
 				put(name, float64(n)/length)
 			} else {
 				put(name, math.NaN())
@@ -124,7 +123,7 @@ func newCourse(o origin, intervals []result.Interval, others map[string][]plot.P
 		rate("sent", in.Sent)
 		rate("confirmed", in.Confirmed)
 		rate("received", in.Received)
-		raw["backlog"] = append(raw["backlog"], plot.Point{X: to, Y: float64(in.Backlog)}) // whereAt the end of it
+		raw["backlog"] = append(raw["backlog"], plot.Point{X: to, Y: float64(in.Backlog)}) // at its end
 		rtt := result.Points{}
 		if in.RTT != nil {
 			rtt = *in.RTT
@@ -148,8 +147,8 @@ func newCourse(o origin, intervals []result.Interval, others map[string][]plot.P
 	return c
 }
 
-// limit finds the seconds in which the generator's own lateness is over half of a
-// response, each at the same percentile.
+// limit finds the seconds in which over half of a response is the generator's own lateness, both at the
+// same percentile.
 func (c *Course) limit(raw map[string][]plot.Point) {
 	late := raw["lateness.p99"]
 	c.limited = map[string][]float64{}
@@ -166,7 +165,7 @@ func (c *Course) limit(raw map[string][]plot.Point) {
 	}
 }
 
-// lay makes tracks of those points that tell anything.
+// lay makes tracks of the series that have values.
 func (c *Course) lay(raw map[string][]plot.Point) {
 	for name, points := range raw {
 		if slices.ContainsFunc(points, func(p plot.Point) bool { return !math.IsNaN(p.Y) }) {
@@ -175,7 +174,7 @@ func (c *Course) lay(raw map[string][]plot.Point) {
 	}
 }
 
-// A pointOf is one percentile of an interval, NaN where there is none.
+// A pointOf returns one percentile of an interval, NaN if there is none.
 type pointOf struct {
 	name string
 	y    float64
@@ -198,7 +197,7 @@ func pointsOf(p result.Points) []pointOf {
 
 func (c *Course) columns() int { return min(c.seconds, mostColumns) }
 
-// column is the part that an instant lies in.
+// column is the column that an instant lies in.
 func (c *Course) column(at float64) int {
 	n := float64(c.columns())
 	part := (at - c.from) / (c.to - c.from) * n
@@ -208,7 +207,7 @@ func (c *Course) column(at float64) int {
 	return int(min(part, n-1))
 }
 
-// ranges are the lowest and the highest of points in each column.
+// ranges returns the lowest and the highest value of each column.
 func (c *Course) ranges(points []plot.Point) [][2]float64 {
 	out := make([][2]float64, c.columns())
 	for i := range out {
@@ -227,11 +226,11 @@ func (c *Course) ranges(points []plot.Point) [][2]float64 {
 	return out
 }
 
-// censoredEnd ends the tags of lines of messages that did not complete.
+// censoredEnd is the suffix of the tags for messages that did not complete.
 const censoredEnd = ".censored"
 
-// own reads the lateness and the blocking of each interval from an interval log, all its
-// latencies in parts of the time, and until when it reaches, in s since the origin.
+// own reads the lateness and blocking of each interval, and heat maps of all latencies, from an interval
+// log. reaches is where the log ends, in s since the origin.
 func own(path string, o origin) (points map[string][]plot.Point, mosaics map[string]*heatmap, until float64, err error) {
 	f, err := userfile.Open(path)
 	if errors.Is(err, userfile.ErrNotRegular) {
@@ -248,7 +247,7 @@ func own(path string, o origin) (points map[string][]plot.Point, mosaics map[str
 	}
 	tiles := newTiles()
 	points, until = map[string][]plot.Point{}, math.Inf(-1)
-	open := map[string]*result.Line{} // of the interval that is being read
+	open := map[string]*result.Line{} // of the current interval
 	flush := func(name string) {
 		if l := open[name]; l != nil {
 			for _, x := range pointsOf(judge.Points(l.Counts)) {
@@ -265,7 +264,7 @@ func own(path string, o origin) (points map[string][]plot.Point, mosaics map[str
 			}
 			break
 		}
-		if !strings.HasSuffix(l.Tag, censoredEnd) { // that is of the whole run
+		if !strings.HasSuffix(l.Tag, censoredEnd) { // those cover the whole run
 			until = max(until, o.seconds(l.To))
 		}
 		tiles.take(l)
@@ -285,8 +284,8 @@ func own(path string, o origin) (points map[string][]plot.Point, mosaics map[str
 	return points, tiles.done(), until, err
 }
 
-// happened takes the events of the run. What begins a phase is not an event on a page
-// that shades it.
+// happened adds the events of the run. The start of a phase is not shown as an event, since the page shades
+// the phases.
 func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
 	type place struct {
 		kind string

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// length is a run of so many seconds, in which most seconds have no p99.9.
+// length is a run of that many seconds, most of them without p99.9.
 func length(seconds int) []result.Interval {
 	out := make([]result.Interval, seconds)
 	ns := func(v int) *int64 { x := int64(v); return &x }
@@ -49,8 +49,7 @@ func eachEvent(events []result.Event) iter.Seq2[result.Event, error] {
 	}
 }
 
-// TestDayLongRunMakesUsablePage has an event a second, and the lateness of
-// each.
+// Has an event and a lateness each second.
 func TestDayLongRunMakesUsablePage(t *testing.T) {
 	t.Parallel()
 	const day = 86_400
@@ -103,8 +102,7 @@ func TestMissingSecondIsChartGap(t *testing.T) {
 	mentions(t, page, ">warm-up<", `class="span"`, "offered (mean of the window, 500/s)")
 }
 
-// TestTimesCountFromEndOfWarmUp: a fault that the text has at 5.0 s is drawn there, and
-// what was counted after it begins there.
+// A fault that the text dates at 5.0 s must be drawn there.
 func TestTimesCountFromEndOfWarmUp(t *testing.T) {
 	t.Parallel()
 	dir, _ := outage(t, 50)
@@ -197,8 +195,7 @@ func TestCrowdedEventsAreMerged(t *testing.T) {
 	)
 }
 
-// TestCourseIsReadFromFolder has two phases within one second, which are one
-// point, and a censored line, which is of no second.
+// Two phases within one second form one point; a censored line belongs to no second.
 func TestCourseIsReadFromFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -248,7 +245,7 @@ func TestCourseIsReadFromFolder(t *testing.T) {
 		t.Errorf("the events are %+v", c.marks)
 	}
 
-	// Without the logs there are the seconds of result.json; torn ones are told.
+	// Without the logs the seconds of result.json are used; damaged ones are reported.
 	for _, name := range []string{result.FileIntervals, result.FileEvents} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)

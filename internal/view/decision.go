@@ -15,20 +15,18 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Parting says that the runs of folders were parted into sides by a key. The zero value
-// says that each side was given by itself.
+// A Parting says that the runs were grouped into sides by a key. In the zero value each argument is a side.
 type Parting struct {
-	Given []string // the folders, as the user gave them
+	Given []string // folders as the user gave them
 	By    string
-	Flags string // " --allow-different": what else the user gave
+	Flags string // other flags of the user, as in " --allow-different"
 
-	// Course gives the course of a run that a comparison names by its folder; nil for one
-	// that cannot be drawn. Where there is none, no run is drawn over time.
+	// Course returns the course of a run by its folder as the comparison names it; nil if it cannot be
+	// drawn. Without Course no run is drawn over time.
 	Course func(dir string) *Course
 }
 
-// Conclusion puts on a page what a comparison found, in short, and the commands that help
-// where it decides nothing.
+// Conclusion writes the result of a comparison in short, and the commands to run next if it is undecided.
 func Conclusion(p *layout.Page, found *compare.Comparison, parting Parting) {
 	c := comparison{p, found}
 	c.Gap()
@@ -36,8 +34,8 @@ func Conclusion(p *layout.Page, found *compare.Comparison, parting Parting) {
 	c.next(parting)
 }
 
-// answer says for each of the first sides whether it differs from the base: yes, no or
-// undecided. The figure that is quoted is the one that tells users most.
+// answer says for each of the first sides whether it differs from the base: yes, no or undecided. It quotes
+// the most informative figure.
 func (c comparison) answer(most int) {
 	sides := c.Sides[1:]
 	for i := range sides[:min(len(sides), most)] {
@@ -49,9 +47,9 @@ func (c comparison) answer(most int) {
 	}
 }
 
-// rank orders figures by what they tell users: latencies from end to end first, each by
-// its 99th percentile, then rates, then what went wrong, then what was used. Of closed
-// loops, which have service times only, the rates come first.
+// rank orders figures by how informative they are: end-to-end latencies first, each by its 99th percentile,
+// then rates, then errors, then resource use. For closed loops, which have service times only, rates come
+// first.
 func rank(f *compare.Figure) int {
 	families := []string{"e2e", "rtt", "send", "throughput", "service", "outcomes", "resources"}
 	head, kind, _ := strings.Cut(f.Family, ".")
@@ -66,8 +64,8 @@ func rank(f *compare.Figure) int {
 	return slices.Index(families, head)*len(families)*len(names) + name
 }
 
-// closed reports whether the runs have no response: their service times are those at
-// saturation, and say nothing about latency.
+// closed reports whether the runs have no response times: their service times are measured at saturation
+// and say nothing about latency.
 func (c comparison) closed() bool {
 	has := func(kind string) bool {
 		return slices.ContainsFunc(c.Figures, func(f compare.Figure) bool { return strings.HasSuffix(f.Family, kind) })
@@ -75,9 +73,8 @@ func (c comparison) closed() bool {
 	return has(".service") && !has(".response")
 }
 
-// deciding are the figures that answer whether sides differ, in the order in which they
-// tell users most. What was used, and times of closed loops, do only where nothing else was
-// chosen.
+// deciding returns the figures that answer whether sides differ, most informative first. Resource use and
+// times of closed loops count only if nothing else was selected.
 func (c comparison) deciding() []compare.Figure {
 	out := slices.DeleteFunc(slices.Clone(c.Figures), func(f compare.Figure) bool {
 		return f.Family == "resources" || f.Unit == compare.UnitTime && c.closed()
@@ -89,7 +86,7 @@ func (c comparison) deciding() []compare.Figure {
 	return out
 }
 
-// decision says whether a side differs from the base, and how.
+// decision returns whether a side differs from the base, and how.
 func (c comparison) decision(side int) (word, text string) {
 	name, base := c.called(side), c.called(0)
 	figures := c.deciding()
@@ -128,8 +125,7 @@ func (c comparison) decision(side int) (word, text string) {
 	return "no", fmt.Sprintf("%s does not differ from %s%s in any of %s%s", name, base, within, quantity.Counted(len(figures), "figure", "figures"), shown)
 }
 
-// beside names the figures that are decided where those that tell users most are not:
-// what the sides used.
+// beside names decided figures of resource use where the main figures are undecided.
 func (c comparison) beside(deciding []compare.Figure, side int) string {
 	text := ""
 	for _, x := range []struct {
@@ -154,7 +150,7 @@ func (c comparison) beside(deciding []compare.Figure, side int) string {
 
 const mostBeside = 3
 
-// figureName is what a figure is called where its family is not told.
+// figureName is a figure's name where its family is not shown.
 func figureName(family, name string) string {
 	if slices.Contains([]string{"throughput", "resources", "outcomes"}, family) {
 		return name
@@ -165,9 +161,9 @@ func figureName(family, name string) string {
 
 func shortName(f *compare.Figure) string { return figureName(f.Family, f.Name) }
 
-// called is what a side is called in the answer: what its runs were chosen by, as
-// load.in_flight=8, of drivers the name alone. Sides that are folders are called by their
-// drivers, or by the only key in which their runs differ, or have their letters.
+// called is a side's short name in the answer: the key and value that selected its runs, as in
+// load.in_flight=8, or the driver alone. Sides that are folders are named by their drivers, by the only key
+// in which their runs differ, or by letter.
 func (c comparison) called(side int) string {
 	s := c.Sides[side]
 	for _, x := range c.Sides {
@@ -178,8 +174,8 @@ func (c comparison) called(side int) string {
 	return strings.TrimPrefix(s.Given, "system.driver=")
 }
 
-// apart is what the runs of a side have that those of each other side have not: their
-// driver, or the value of the only difference; "" where there is no such thing.
+// apart returns what distinguishes the runs of a side from those of every other side: their driver, or the
+// value of the only difference; "" if nothing does.
 func (c comparison) apart(side int) string {
 	for _, d := range c.Differences {
 		if d.Name != "driver" && len(c.Differences) > 1 || len(d.Sides) != len(c.Sides) {
@@ -200,13 +196,13 @@ func (c comparison) apart(side int) string {
 	return ""
 }
 
-// mostCalled is how long a value may be by which a side is called.
+// mostCalled is the longest value that can name a side.
 const mostCalled = 30
 
-// partingKey is a key of a scenario, as sides that were parted by one are named.
+// partingKey matches a scenario key as used to name sides.
 var partingKey = regexp.MustCompile(`^[a-z][a-z_-]*(\.[a-z_-]+)*$`)
 
-// quoted is the change of the figure that tells users most and is not decided.
+// quoted returns the change of the most informative undecided figure.
 func (c comparison) quoted(figures []compare.Figure, side int) string {
 	for i := range figures {
 		if v := figures[i].Sides[side].Change.Verdict; v == compare.NeedsRuns || v == compare.NothingShown {
@@ -227,7 +223,7 @@ func verb(f *compare.Figure, worse bool) string {
 	return words[1]
 }
 
-// shifted is by how much a figure of a side lies above the base's, with the interval.
+// shifted is the difference of a side's figure from the base's, with its interval.
 func (c comparison) shifted(f *compare.Figure, side int) string {
 	s := shiftOf(f, side)
 	text := shortName(f) + " " + s.text()
@@ -253,9 +249,9 @@ func signed(v float64, unit string) string {
 	return sign + unitText(unit)(math.Abs(v))
 }
 
-// next says which commands make the runs that decide. Sides that are not one folder of
-// runs have none, nor has what was parted but does not begin with such a folder: their user
-// knows how they were made.
+// next prints the commands that execute the runs needed for a decision. There are none for a side that is
+// not one folder of runs, nor for grouped runs that do not begin with such a folder: their user knows how
+// they were made.
 func (c comparison) next(parting Parting) {
 	more, open := 0, false
 	for i := range c.Sides[1:] {
@@ -319,7 +315,7 @@ func (c comparison) next(parting Parting) {
 	}
 }
 
-// doubts shows the way to the reasons, where runs that count are SUSPECT.
+// doubts points to the reasons if runs that count are SUSPECT.
 func (c comparison) doubts() {
 	for _, x := range c.Sides {
 		for _, r := range x.Runs {
@@ -331,7 +327,7 @@ func (c comparison) doubts() {
 	}
 }
 
-// parted reports whether each side has the runs of a scenario of its own.
+// parted reports whether each side has the runs of its own scenario.
 func (c comparison) parted() bool {
 	all := map[string]int{}
 	for i, x := range c.Sides {
@@ -346,11 +342,10 @@ func (c comparison) parted() bool {
 	return len(all) == len(c.Sides)
 }
 
-// repeatOf is how the name of a repeat ends.
+// repeatOf matches the suffix of a repeat's name.
 var repeatOf = regexp.MustCompile(`-r[0-9]+$`)
 
-// open names the figure that tells users most of those that are not decided, as an
-// objective names it; "" where it has no such name.
+// open names the most informative undecided figure in the syntax of an objective; "" if it has none.
 func (c comparison) open() string {
 	figures := c.deciding()
 	for i := range figures {
@@ -368,8 +363,8 @@ func (c comparison) open() string {
 	return ""
 }
 
-// folders returns those that hold the folders of the runs compared, each once; nil where
-// more runs cannot be added to one of them. The runs of one folder take turns.
+// folders returns the parent folders of the compared runs, each once; nil if runs cannot be added to one of
+// them. The runs of one folder alternate.
 func (c comparison) folders() []string {
 	var all []string
 	for _, x := range c.Sides {
@@ -386,7 +381,7 @@ func (c comparison) folders() []string {
 	return all
 }
 
-// InTurns are the commands that repeat two single runs in turns, and compare them.
+// InTurns returns the commands that repeat two single runs alternately and compare them.
 func InTurns(a, b string) []string {
 	again := func(dir, to string) string {
 		return "weir run " + Quoted(filepath.Join(dir, result.FileScenario)) + " --out turns/" + to + "$i"
@@ -397,5 +392,5 @@ func InTurns(a, b string) []string {
 	}
 }
 
-// fewestMore is how many more runs are advised where it is not known how many decide.
+// fewestMore is how many further runs are advised if the number needed is not known.
 const fewestMore = 6

@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// What no number of runs is known to decide is decided by runs until it is: where all
-// sides are scenarios of one folder, which then take turns.
+// If the number of runs needed is unknown, --until-shown is advised if all sides are scenarios of one
+// folder, which then alternate.
 func TestUndecidedComparisonAdvisesMoreRuns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -51,7 +51,7 @@ func TestUndecidedComparisonAdvisesMoreRuns(t *testing.T) {
 	}
 }
 
-// What is decided by runs of which some are SUSPECT leads to the reasons of one.
+// If some of the deciding runs are SUSPECT, the page points to the reasons of one.
 func TestDecidedComparisonLeadsToSuspectRuns(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[result.Status]string{
@@ -74,7 +74,7 @@ func TestDecidedComparisonLeadsToSuspectRuns(t *testing.T) {
 	}
 }
 
-// TestClosedLoopAnswerIsThroughput: its times are those at saturation.
+// A closed loop's times are those at saturation.
 func TestClosedLoopAnswerIsThroughput(t *testing.T) {
 	t.Parallel()
 	better, same, open := compare.Change{Verdict: compare.Better, Shift: -1210}, compare.Change{Verdict: compare.NoChange}, compare.Change{Verdict: compare.NothingShown, Shift: 3}
@@ -105,7 +105,6 @@ func TestClosedLoopAnswerIsThroughput(t *testing.T) {
 	}
 }
 
-// TestAnswerNamesComparedSides, and gives a change on the scale of the table.
 func TestAnswerNamesComparedSides(t *testing.T) {
 	t.Parallel()
 	change := compare.Change{Verdict: compare.NothingShown, Shift: 6140, Lo: new(-11.9e6), Hi: new(5.09e6), Percent: new(1.6), PercentLo: new(-96.6), PercentHi: new(1060.0)}

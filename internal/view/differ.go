@@ -14,7 +14,7 @@ import (
 
 const mostValues = 8
 
-// differences says what the runs differ in, and what that forbids; in brief the latter alone.
+// differences writes what the runs differ in and what that rules out; in brief only the latter.
 func differences(p *layout.Page, entries []Entry, brief bool) {
 	if len(entries) < 2 {
 		return
@@ -72,14 +72,13 @@ func differences(p *layout.Page, entries []Entry, brief bool) {
 	}
 }
 
-// settingOf begins the names of settings that were read from a running system, as
-// weir compare has them.
+// settingOf is the prefix of settings read from a running system, as weir compare names them.
 const settingOf = "setting "
 
-// clientPath names what published. An earlier weir does not tell it.
+// clientPath names what published. Older versions did not record it.
 const clientPath = "client path"
 
-// tells reports whether an entry tells such facts at all.
+// tells reports whether an entry records such facts.
 func tells(e Entry, name string) bool {
 	if strings.HasPrefix(name, settingOf) {
 		return e.Environment.System.Settings != nil || len(e.Environment.Hosts) > 0
@@ -97,8 +96,7 @@ func tells(e Entry, name string) bool {
 	return len(e.Scenario) > 0
 }
 
-// factsOf returns what a run was: what the system was found to be, then the
-// scenario, then where it ran.
+// factsOf returns the facts of a run: the system as found, then the scenario, then the environment.
 func factsOf(e Entry) (out []compare.Fact) {
 	add := func(name, value, otherwise string) {
 		out = append(out, compare.Fact{Name: name, Value: cmp.Or(value, otherwise)})
@@ -126,7 +124,7 @@ func factsOf(e Entry) (out []compare.Fact) {
 		add("precedence", p, "")
 	}
 	for _, x := range compare.Settings(e.Scenario, shortLine) {
-		if !slices.Contains([]string{"weir", "name", "system.driver", "repeat"}, x.Name) { // what names the run, and what the result tells better
+		if !slices.Contains([]string{"weir", "name", "system.driver", "repeat"}, x.Name) { // names of the run, and what the result states better
 			add(x.Name, x.Value, "none")
 		}
 	}

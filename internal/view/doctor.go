@@ -9,12 +9,12 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// A Diagnosis is what weir doctor --json prints.
+// A Diagnosis is the output of weir doctor --json.
 type Diagnosis struct {
 	Schema   string         `json:"schema"`
 	Weir     string         `json:"weir"`
 	Host     host.Facts     `json:"host"`
-	Health   host.Health    `json:"health"` // the worst of all findings; what is not known does not count
+	Health   host.Health    `json:"health"` // worst of all findings; unknown ones do not count
 	Findings []host.Finding `json:"findings"`
 }
 
@@ -23,11 +23,11 @@ func Diagnose(version string, facts host.Facts, findings []host.Finding) *Diagno
 	return &Diagnosis{Schema: "weir.doctor/v1", Weir: version, Host: facts, Health: host.Worst(findings), Findings: findings}
 }
 
-// severities are the healths, worst first, with the word and tone shown.
+// severities are the healths, worst first, with their words and tones.
 var severities = [...]struct {
 	health host.Health
 	word   string
-	many   string // after a number of them
+	many   string // after a count
 	tone   layout.Tone
 }{
 	{host.Bad, "bad", "bad", layout.Bad},
@@ -57,8 +57,7 @@ func (d *Diagnosis) conclusion() (says, next string) {
 	return "Nothing here spoils a measurement. weir calibrate tells how precise this host is.", "weir calibrate"
 }
 
-// ShowFindings puts them on a page, the worst first, and returns how many there are of each
-// severity that there are any of.
+// ShowFindings writes the findings, worst first, and returns the count of each severity that occurs.
 func ShowFindings(p *layout.Page, all []host.Finding) (counts []string) {
 	const wordWidth = 9
 	longest := 0
@@ -94,7 +93,7 @@ func ShowFindings(p *layout.Page, all []host.Finding) (counts []string) {
 	return counts
 }
 
-// advise says why a finding matters and what to do about it.
+// advise explains why a finding matters and what to do about it.
 func advise(p *layout.Page, f host.Finding) {
 	if f.Why != "" {
 		p.Say(layout.Sentence(f.Why))

@@ -10,23 +10,23 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 )
 
-// A Driver is a driver as `weir drivers` shows it: all from its definition.
+// A Driver is what `weir drivers` shows of a driver, all from its definition.
 type Driver struct {
 	Name    string `json:"name"`
 	Title   string `json:"title"`
 	Summary string `json:"summary"`
 	About   string `json:"about"`
-	Program string `json:"program,omitempty"` // that has it, where not every weir does
+	Program string `json:"program,omitempty"` // the only program with this driver
 
-	Client   *driverModule  `json:"client,omitempty"`   // absent: the system is in the process
+	Client   *driverModule  `json:"client,omitempty"`   // absent: the system runs in the process
 	Embedded *driverModule  `json:"embedded,omitempty"` // absent: weir does not embed it
-	Recipes  []DriverRecipe `json:"recipes"`            // by which weir starts real servers; the first is the default
+	Recipes  []DriverRecipe `json:"recipes"`            // to start real servers; the first is the default
 
 	Features     driver.Features `json:"features"`
 	Capabilities map[string]bool `json:"capabilities"`
 	Settle       []string        `json:"settle"`     // the first is the default
 	Guarantees   []string        `json:"guarantees"` // weakest first
-	Replays      []string        `json:"replays"`    // the positions at which a subscription may begin
+	Replays      []string        `json:"replays"`    // positions at which a subscription can begin
 	Delivery     string          `json:"delivery"`
 	Ordering     string          `json:"ordering"`
 	MaxPayload   int             `json:"max_payload_bytes"` // 0: no limit below 64 MiB
@@ -34,29 +34,29 @@ type Driver struct {
 	Words         []driver.Mapping     `json:"words"`
 	Confirmations []driverConfirmation `json:"confirmations"`
 	Options       []DriverOption       `json:"options"`
-	ServerOptions []DriverOption       `json:"server_options"` // of the server that weir starts
+	ServerOptions []DriverOption       `json:"server_options"` // of servers that weir starts
 	Examples      []string             `json:"examples"`
 
-	Tested []tested.Entry `json:"tested"` // what its conformance suites last passed against
+	Tested []tested.Entry `json:"tested"` // versions that the conformance suites last passed against
 }
 
-// A driverModule is a Go module that the program was built with.
+// A driverModule is a Go module compiled into the program.
 type driverModule struct {
 	Path    string `json:"module"`
-	Version string `json:"version,omitempty"` // empty: the build does not say
+	Version string `json:"version,omitempty"` // empty: the build does not record it
 	Why     string `json:"why,omitempty"`
 }
 
 // String says it in a line.
 func (m *driverModule) String() string { return strings.TrimSpace(m.Path + " " + m.Version) }
 
-// A driverConfirmation says what a confirmation means under some settings.
+// A driverConfirmation says what a confirmation means with certain settings.
 type driverConfirmation struct {
 	When      string `json:"when"` // empty: always
 	Guarantee string `json:"guarantee"`
 	Copies    string `json:"copies"`
 	Stable    string `json:"stable"`
-	Source    string `json:"source,omitempty"` // where the vendor says so
+	Source    string `json:"source,omitempty"` // the vendor's documentation
 }
 
 // An DriverOption is an option of a driver.
@@ -68,12 +68,12 @@ type DriverOption struct {
 	Allowed []string `json:"allowed,omitempty"`
 }
 
-// optionOf returns an option of a driver; its help tells its bounds.
+// optionOf returns an option of a driver; its help includes its bounds.
 func optionOf(o driver.Option) DriverOption {
 	return DriverOption{Name: o.Name, Type: o.Type, Default: o.Default, Help: o.Help, Allowed: o.Allowed}
 }
 
-// A capability is one of driver.Capabilities that a driver has or has not.
+// A capability is one of the driver.Capabilities.
 type capability struct {
 	field string // of driver.Capabilities
 	word  string // in pages and JSON
@@ -82,7 +82,7 @@ type capability struct {
 	has   func(c *driver.Capabilities) bool
 }
 
-// capabilities are all of them, in the order in which they are shown.
+// capabilities are all capabilities in display order.
 var capabilities = [...]capability{
 	{"Consume", "consumers", "cons", "messages can be received", func(c *driver.Capabilities) bool { return c.Consume }},
 	{"Subscriptions", "subscriptions", "subs", "several subscriptions each get every message", func(c *driver.Capabilities) bool { return c.Subscriptions }},
@@ -145,7 +145,7 @@ func DriverOf(d driver.Definition, record []tested.Entry) Driver {
 	return p
 }
 
-// Only says that the driver is in this program alone, not in every weir.
+// Only records that only this program has the driver, not every weir.
 func (d *Driver) Only(program string) {
 	d.Program = program
 	for i, x := range d.Examples {
@@ -175,8 +175,8 @@ func examples(d *driver.Definition, p *Driver) []string {
 	return all
 }
 
-// strongest returns the fewest flags by which servers that weir starts, or those of the default
-// address, give the strongest guarantee. ok: there are some.
+// strongest returns the fewest flags that give the strongest guarantee, with servers that weir starts or
+// those at the default address. ok is false if there are none.
 func strongest(d *driver.Definition) (flags string, ok bool) {
 	most := d.Confirmations[len(d.Confirmations)-1].Guarantee
 	r, _ := broker.RecipeOf(*d, "")
@@ -194,7 +194,7 @@ func strongest(d *driver.Definition) (flags string, ok bool) {
 			value := c.Examples()[0]
 			switch {
 			case c.Name == "replication" && value != "1":
-				servers, n = driver.Servers{Nodes: 3, Replicas: 3}, n+1 // the least with a majority
+				servers, n = driver.Servers{Nodes: 3, Replicas: 3}, n+1 // the fewest with a majority
 			case i < 0 || c.Holds(driver.Options(cfg)[i].Default) || r != nil && r.Connect.Options[d.Name][c.Name] != "":
 			case driver.SetOption(cfg, c.Name, value) == nil:
 				set, n = set+" --option "+c.Name+"="+value, n+1

@@ -9,11 +9,10 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// generated is said at the top of every file of docs/drivers.
+// generated is the first line of every file in docs/drivers.
 const generated = "<!-- Generated from the driver's definition by go test ./internal/cli -update. -->\n\n"
 
-// Markdown returns docs/drivers/README.md. Versions are left to the program,
-// which knows those that it was built with.
+// Markdown returns docs/drivers/README.md. It omits module versions, which the program itself knows.
 func (l *DriverList) Markdown() string {
 	var b strings.Builder
 	b.WriteString(generated + "# Drivers\n\nA driver is weir's adapter to one system. Each has a page here; `weir drivers --full` and `weir drivers NAME` print the same.\n" +
@@ -67,8 +66,7 @@ func (l *DriverList) Markdown() string {
 	return b.String()
 }
 
-// mdTable writes a table with a row for each driver: its name, linked, and what of
-// says of it.
+// mdTable writes a table with a row for each driver: its linked name and the cells that of returns.
 func (l *DriverList) mdTable(b *strings.Builder, head []string, of func(*Driver) []string) {
 	mdRow(b, head...)
 	mdRule(b, len(head))
@@ -91,7 +89,7 @@ func (d *Driver) groups() string {
 	return strings.Join(words, ", ")
 }
 
-// testedClient is the version of the client library at the last of the tests.
+// testedClient is the client library's version in the latest tests.
 func (d *Driver) testedClient() string {
 	last := tested.Entry{}
 	for _, t := range d.Tested {
@@ -102,7 +100,7 @@ func (d *Driver) testedClient() string {
 	return last.Client
 }
 
-// Markdown returns docs/drivers/<name>.md, without versions too.
+// Markdown returns docs/drivers/<name>.md, also without versions.
 func (d *Driver) Markdown() string {
 	d = d.unversioned()
 	var b strings.Builder
@@ -177,7 +175,7 @@ func mdRow(b *strings.Builder, cells ...string) {
 
 func mdRule(b *strings.Builder, n int) { b.WriteString("|" + strings.Repeat(" --- |", n) + "\n") }
 
-// mdText keeps a text from being taken for markup, or for a formula.
+// mdText escapes a text so that it is taken for neither markup nor a formula.
 func mdText(s string) string { return strings.ReplaceAll(layout.Escape(s), "$", `\$`) }
 
 func link(address string) string {

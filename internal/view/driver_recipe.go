@@ -10,19 +10,18 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// A DriverRecipe is how real servers of a system are had, in short.
+// A DriverRecipe summarizes how to install and start real servers of a system.
 type DriverRecipe struct {
 	Name    string   `json:"name"`
 	Title   string   `json:"title"`
 	Version string   `json:"version"`
-	Others  []string `json:"versions,omitempty"` // others that the recipe lists
-	Source  string   `json:"source"`             // go, maven, apt, pypi; docker where there is no package
-	Nodes   []int    `json:"nodes"`              // numbers of nodes that a system of it may have
+	Others  []string `json:"versions,omitempty"` // further versions in the recipe
+	Source  string   `json:"source"`             // go, maven, apt, pypi; docker if there is no package
+	Nodes   []int    `json:"nodes"`              // supported numbers of nodes
 	Images  []string `json:"images"`             // of the compose file
 }
 
-// addRecipes fills in what the recipes of a driver say. One that cannot be read
-// is left out here; starting it says why.
+// addRecipes fills in a driver's recipes. Unreadable ones are skipped: starting them reports the error.
 func (p *Driver) addRecipes(d driver.Definition) {
 	p.Recipes = []DriverRecipe{}
 	recipes, _ := broker.Recipes(d)
@@ -60,7 +59,7 @@ func RecipeOf(r *broker.Recipe) DriverRecipe {
 	return p
 }
 
-// String says it in a line.
+// String summarizes the recipe in one line.
 func (p DriverRecipe) String() string {
 	nodes := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Nodes), " ", ", "), "[]")
 	version := p.Version

@@ -7,7 +7,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// Show puts all about a driver on a page.
+// Show writes everything about a driver to a page.
 func (d *Driver) Show(p *layout.Page) {
 	p.Line(layout.Strong.Of(d.Name), layout.Plain.Of(": "+d.Title))
 	p.Say(d.Summary)
@@ -91,7 +91,7 @@ func (d *Driver) overview() [][]string {
 	return append(rows, []string{"can", strings.Join(d.can(true), ", ")}, []string{"cannot", cannot}, []string{"", "docs/drivers/README.md says what each of these words means"})
 }
 
-// ShowOptions puts options on a page, under a title, or that there are none.
+// ShowOptions writes options under a title, or that there are none.
 func ShowOptions(p *layout.Page, title string, options []DriverOption) {
 	p.Gap()
 	p.Chapter(title)

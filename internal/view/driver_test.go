@@ -17,8 +17,7 @@ import (
 // narrow is a terminal of 80 columns, the last of them free.
 var narrow = layout.Terminal(80, false)
 
-// TestEveryCapabilityIsShown sets each field of a driver's capabilities and
-// looks for it on the pages: a new one must be shown.
+// A newly added capability must be shown.
 func TestEveryCapabilityIsShown(t *testing.T) {
 	def := driver.Definition{Name: "x", New: func() driver.Config { return all.Definitions()[0].New() }}
 	shown := func(c driver.Capabilities) (text, markdown, list, asJSON string) {
@@ -78,7 +77,6 @@ func TestMarkupInTextIsEscaped(t *testing.T) {
 	}
 }
 
-// TestListFits80Columns holds every line of the list to it.
 func TestListFits80Columns(t *testing.T) {
 	var l DriverList
 	for _, d := range all.Definitions() {
@@ -164,7 +162,7 @@ func TestEveryPageListsTestedVersions(t *testing.T) {
 	}
 }
 
-// TestServerNameShownWhenTitleDiffers: a version alone is the title's.
+// If the names agree, the title's version alone is shown.
 func TestServerNameShownWhenTitleDiffers(t *testing.T) {
 	for want, es := range map[string][]tested.Entry{
 		"":                                nil,

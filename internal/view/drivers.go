@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// A DriverList is drivers, as they are written as JSON.
+// A DriverList is a list of drivers as written to JSON.
 type DriverList struct {
 	Schema  string   `json:"schema"`
 	Weir    string   `json:"weir"`
@@ -19,8 +19,8 @@ type DriverList struct {
 	Absent  []string `json:"absent,omitempty"` // drivers that only weir-all has
 }
 
-// Show puts the list on a page: what each driver is, and then the features of all, in
-// tables that a terminal of 80 columns holds.
+// Show writes the list to a page: what each driver is, then the features of all, in tables for a terminal
+// of 80 columns.
 func (l *DriverList) Show(p *layout.Page) {
 	p.Table(l.table(layout.Listing("", ""), func(d *Driver) []string { return []string{d.Title + d.versions() + ": " + d.Summary} }))
 	p.Gap()
@@ -30,7 +30,7 @@ func (l *DriverList) Show(p *layout.Page) {
 	}
 }
 
-// ShowFull puts the list on a page, with tables of what the drivers are and can do.
+// ShowFull writes the list with tables of what the drivers are and can do.
 func (l *DriverList) ShowFull(p *layout.Page) {
 	p.Table(l.table(layout.Listing("", ""), func(d *Driver) []string { return []string{d.Title + ": " + d.Summary} }))
 
@@ -107,7 +107,7 @@ func (l *DriverList) part(p *layout.Page, title string) {
 	p.Chapter(title)
 }
 
-// table adds a row for each driver: its name, and what of says of it.
+// table adds a row for each driver: its name and the cells that of returns.
 func (l *DriverList) table(t *layout.Table, of func(*Driver) []string) *layout.Table {
 	for i := range l.Drivers {
 		t.Row(append([]string{l.Drivers[i].Name}, of(&l.Drivers[i])...)...)
@@ -115,7 +115,7 @@ func (l *DriverList) table(t *layout.Table, of func(*Driver) []string) *layout.T
 	return t
 }
 
-// features are those of the feature table that are not capabilities.
+// features are the rows of the feature table that are not capabilities.
 func (d *Driver) features() [][2]string {
 	f := d.Features
 	all := [][2]string{
@@ -131,7 +131,7 @@ func (d *Driver) features() [][2]string {
 	return slices.DeleteFunc(all, func(f [2]string) bool { return f[1] == "" })
 }
 
-// started says what weir can start; "" if nothing.
+// started describes what weir can start; "" if nothing.
 func (d *Driver) started() string {
 	var can []string
 	if d.Embedded != nil {
@@ -147,9 +147,8 @@ func (d *Driver) started() string {
 	return strings.Join(can, "; ")
 }
 
-// versions says in brackets which versions of servers the suites last passed against, with
-// the servers' names where there are several, or where the one is not in the title; ""
-// without a record.
+// versions lists in brackets the server versions that the suites last passed against, with the servers'
+// names if there are several or if the title does not name the one; "" without a record.
 func (d *Driver) versions() string {
 	var servers []string
 	of := map[string][]string{}
@@ -178,7 +177,7 @@ func (d *Driver) versions() string {
 	return " (" + strings.Join(said, "; ") + ")"
 }
 
-// newest are the tests of each server's last day.
+// newest returns each server's tests of its latest day.
 func (d *Driver) newest() []tested.Entry {
 	day := map[string]string{} // by server
 	for _, t := range d.Tested {
@@ -187,8 +186,7 @@ func (d *Driver) newest() []tested.Entry {
 	return slices.DeleteFunc(slices.Clone(d.Tested), func(t tested.Entry) bool { return t.Date != day[t.Server] })
 }
 
-// latest says of each server in a clause with which version, or versions, and when
-// the suites last passed.
+// latest says for each server which versions the suites last passed with, and when.
 func (d *Driver) latest() []string {
 	newest := d.newest()
 	var said []string
@@ -220,7 +218,7 @@ func (d *Driver) latest() []string {
 	return said
 }
 
-// alike reports whether two tests ran against one version of one server on one day.
+// alike reports whether two tests ran against the same version of the same server on one day.
 func alike(t, other tested.Entry) bool {
 	return t.Server == other.Server && t.Version == other.Version && t.Date == other.Date
 }
@@ -240,7 +238,7 @@ func checksOf(t tested.Entry) string {
 	return s
 }
 
-// testedWith says how the system was had, and what was set in it.
+// testedWith says how the system was obtained and how it was configured.
 func testedWith(t tested.Entry) string {
 	_, says, _ := strings.Cut(t.Test, "/") // of a test's name, what was set
 	says = strings.ReplaceAll(says, "_", " ")

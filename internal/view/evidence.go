@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of what is folded away.
+// Limits of the folded evidence.
 const (
 	mostEvents   = 200
 	mostChecks   = 100
@@ -20,8 +20,8 @@ const (
 	mostLines    = 500 // of a scenario
 )
 
-// evidence folds away what the figures rest on: every check of the verdict, what
-// happened in the run, where it was measured, and the scenario, which repeats it.
+// evidence adds, folded, what the figures rest on: every check of the verdict, the run's events, its
+// environment, and the scenario, which repeats it.
 func (t *single) evidence() {
 	t.Gap()
 	t.checks()
@@ -32,7 +32,7 @@ func (t *single) evidence() {
 	t.scenario()
 }
 
-// listed is a page of one table of prose.
+// listed returns a page with one table of prose.
 func listed(rows [][]layout.Span, heads ...string) *layout.Page {
 	p := new(layout.Page)
 	p.Table(&layout.Table{Columns: layout.Columns(layout.Prose, layout.Strong, heads...), Rows: rows})

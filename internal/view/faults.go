@@ -14,7 +14,7 @@ import (
 
 const mostFaults = 20
 
-// sentence is that of a finding.
+// sentence returns the text of a finding.
 func sentence(code string, values ...any) string { return finding.New(code, values...).String() }
 
 // faults writes what was done to the servers, and what followed.
@@ -76,13 +76,13 @@ func (t *single) faults() {
 		t.Note(sentence("faults.agents", "agents", agents, "bound", bound))
 	}
 	if band != nil {
-		within := cmp.Or(step, 100_000_000) // of results that do not say
+		within := cmp.Or(step, 100_000_000) // of results that do not record it
 		t.Note(sentence("faults.columns"), sentence("faults.range", "within", within), sentence("faults.slowest"), sentence("faults.back", "band", *band, "within", within))
 	}
 	t.faultLogs()
 }
 
-// faulted says what was done, to which processes.
+// faulted says what was done, and to which processes.
 func faulted(f *result.Fault) layout.Span {
 	text := f.Do + " "
 	switch {
@@ -127,9 +127,8 @@ func undoneAfter(f *result.Fault) layout.Span {
 	return plain(quantity.Time(*f.UndoneNS - f.BeganNS))
 }
 
-// lasted is a time without messages: that of the steps in which there were none, up to that with
-// the steps before and after them. One that had not ended with what is known of the fault is so long
-// whereAt least.
+// lasted is the length of an outage: from the number of steps without messages, up to those plus the steps
+// before and after. An outage that had not ended within what was recorded is a lower bound.
 func lasted(e *result.FaultEffect, s *result.Span) layout.Span {
 	switch {
 	case s == nil:
@@ -143,16 +142,15 @@ func lasted(e *result.FaultEffect, s *result.Span) layout.Span {
 	return plain(quantity.TimeBeside(least, most) + ".." + quantity.Time(most))
 }
 
-// unended reports whether nothing had come again when the next fault began, or when the
-// measured window ended.
+// unended reports whether messages had not resumed when the next fault began or the measured window ended.
 func unended(e *result.FaultEffect, s *result.Span) bool {
 	return s != nil && s.ToNS > e.UntilNS-max(1, e.StepNS)
 }
 
 const mostOutages = 3
 
-// outages says in a line for each of the first faults what it did to the run, and of a
-// message that is on one node only that copies are to be had.
+// outages says in a line for each of the first faults how it affected the run, and advises replicas for
+// messages that are on one node only.
 func (t *single) outages() {
 	single := false
 	from := originOf(t.r)

@@ -50,8 +50,7 @@ at: since the end of the warm-up. unconfirmed, undelivered: the longest time wit
 	}
 }
 
-// TestFaultIsShownAtScenarioTime: seconds of the run begin with it, and a
-// warm-up of half a second ends within the first.
+// Seconds of the run count from its start, and a warm-up of half a second ends within the first.
 func TestFaultIsShownAtScenarioTime(t *testing.T) {
 	page := &layout.Page{}
 	(&single{Page: page, r: &result.Result{
@@ -64,7 +63,7 @@ func TestFaultIsShownAtScenarioTime(t *testing.T) {
 	}
 }
 
-// TestUnendedOutageIsLowerBound: the window was over before anything came again.
+// The window ended before messages resumed.
 func TestUnendedOutageIsLowerBound(t *testing.T) {
 	ns := func(v int64) *int64 { return &v }
 	r := &result.Result{

@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// ShowAgents puts the agents of a fleet on a page, for weir of a version.
+// ShowAgents writes the agents of a fleet to a page, for this version of weir.
 func ShowAgents(p *layout.Page, s *survey.Sight, version string) {
 	hosts := map[string]string{}
 	for _, b := range s.Coordinators {
@@ -61,7 +61,7 @@ func ShowAgents(p *layout.Page, s *survey.Sight, version string) {
 	}
 }
 
-// agentState is what an agent does, and for whom.
+// agentState says what an agent is doing, and for whom.
 func agentState(x *survey.Seen, hosts map[string]string) string {
 	on, here := hosts[x.Session]
 	switch {
@@ -77,7 +77,7 @@ func agentState(x *survey.Seen, hosts map[string]string) string {
 	return "idle; waits for a coordinator"
 }
 
-// agentClock is what is known of a clock.
+// agentClock describes an agent's clock.
 func agentClock(r *survey.Reading) string {
 	switch {
 	case r.Same:
@@ -95,7 +95,7 @@ func agentClock(r *survey.Reading) string {
 	return fmt.Sprintf("%v ± %v; its wall clock differs by %v", signedDuration(offset), time.Duration(r.BoundNS).Round(100*time.Nanosecond), signedDuration(time.Duration(r.WallNS).Round(time.Microsecond)))
 }
 
-// A signedDuration shows its sign.
+// A signedDuration is formatted with its sign.
 type signedDuration time.Duration
 
 func (d signedDuration) String() string {
@@ -120,7 +120,7 @@ func freeMemory(b uint64) string {
 	return fmt.Sprintf("%.1f GiB free", float64(b)/(1<<30))
 }
 
-// ShowFleet puts what is wrong with the agents of a fleet on a page, the worst first.
+// ShowFleet writes the problems of a fleet's agents, worst first.
 func ShowFleet(p *layout.Page, d *survey.Diagnosis) {
 	p.Say(fmt.Sprintf("%s at %s: %s", quantity.Counted(len(d.Agents), "agent", "agents"), survey.Where(d.At), strings.Join(d.Agents, ", ")))
 	var all []host.Finding

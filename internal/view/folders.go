@@ -16,9 +16,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ofPlan reports whether a run that cannot be read, as of a process that was killed, is one of a
-// series with a plan, and again whether the series did it again beside its folder. What weir
-// run --resume does again bears a number behind the name.
+// ofPlan reports whether an unreadable run, such as one of a killed process, belongs to a series with a
+// plan, and again whether the series repeated it beside its folder. weir run --resume adds a number to the
+// name of a repeated run.
 func ofPlan(dir string, err error) (planned, again bool) {
 	_, none := os.Stat(filepath.Join(filepath.Dir(dir), result.FileSeries))
 	unread := errors.Is(err, result.ErrNotResult) || errors.Is(err, result.ErrTorn) || errors.Is(err, result.ErrMalformed)
@@ -34,15 +34,15 @@ func ofPlan(dir string, err error) (planned, again bool) {
 	return true, again
 }
 
-// A Loading says what is made of a folder besides reading it.
+// A Loading says what to derive from a folder besides its result.
 type Loading struct {
-	Drawn  bool          // the run's course is kept, which is all that is drawn of its seconds
-	Judged bool          // the verdict is reached again, and shown in place of the stored one
-	Window time.Duration // of parts of the run with percentiles of their own; 0: there are none
-	Totals bool          // of its samples, which those of one of several repeats have in any case
+	Drawn  bool          // keep the run's course, all that is drawn of its seconds
+	Judged bool          // judge again, and show that verdict in place of the stored one
+	Window time.Duration // length of windows with percentiles of their own; 0: none
+	Totals bool          // load its sample totals; repeats always have them
 }
 
-// Load reads what is shown of the folder dir as result.Load does.
+// Load reads what is shown of the folder dir, as result.Load does.
 func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 	loaded, missing, err := result.Load(dir, name, result.Loading{Seconds: l.Drawn || l.Judged, Totals: l.Totals})
 	if err != nil {
@@ -54,7 +54,7 @@ func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 		e.Review, e.Result.Verdict = &review, review.Verdict
 	}
 	seconds := e.Result.Intervals
-	e.Result.Intervals = result.MeasuredFirst(seconds) // the others are the most of it
+	e.Result.Intervals = result.MeasuredFirst(seconds) // the rest are most of it
 	if l.Window > 0 && !slices.Contains(missing, result.FileIntervals) {
 		if e.Windows, err = windowed(dir, l.Window, firstSecond(e.Result)); err != nil {
 			return e, nil, result.Explain(err)
@@ -68,10 +68,9 @@ func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 	return e, missing, nil
 }
 
-// Remains says, a line each, what is left of a run that has no result.json:
-// until when it was recorded, how many samples of what, and how it is run again.
-// It returns nil for any other folder, and calls nothing a figure: a run that
-// did not end has no verdict.
+// Remains describes, a line each, what is left of a run that has no result.json: until when it was
+// recorded, how many samples, and how to repeat it. It returns nil for any other folder, and shows no
+// figures: a run that did not end has no verdict.
 func Remains(dir string) []string {
 	saved, err := result.Open(dir)
 	if err != nil || slices.Contains(saved.Files, result.FileResult) {
@@ -101,7 +100,7 @@ func Remains(dir string) []string {
 	return lines
 }
 
-// recorded says what an interval log holds.
+// recorded describes the contents of an interval log.
 func recorded(path string) string {
 	f, err := userfile.Open(path)
 	if errors.Is(err, userfile.ErrNotRegular) {

@@ -14,10 +14,10 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// A Format is how results are written: for people, or for other programs.
+// A Format is an output format for results.
 type Format string
 
-// The formats that this package knows by name; package export has the others.
+// The formats of this package; package export has others.
 const (
 	FormatText     Format = "text"
 	FormatMarkdown Format = "markdown"
@@ -32,7 +32,7 @@ func Formats() []string {
 	return []string{string(FormatText), string(FormatMarkdown), string(FormatHTML), "benchstat", string(FormatCSV), string(FormatJSON), "junit", string(FormatOMB), "openmetrics"}
 }
 
-// ParseFormat returns the format of a name. The error says which may have been meant.
+// ParseFormat returns the format of a name. Its error suggests the nearest name.
 func ParseFormat(name string) (Format, error) {
 	f, allowed := strings.ToLower(name), strings.Join(Formats(), ", ")
 	switch {
@@ -47,8 +47,7 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("%q is not known (%s)", name, allowed)
 }
 
-// FormatMeant is the format that is meant by a word of other programs; "" where that is not
-// known.
+// FormatMeant returns the format for a name used by other programs; "" if unknown.
 func FormatMeant(word string) string {
 	switch word {
 	case "prometheus", "prom", "metrics":
@@ -65,7 +64,7 @@ func FormatMeant(word string) string {
 	return ""
 }
 
-// FormatOfFile is the format that a file's name asks for.
+// FormatOfFile returns the format for a file's name.
 func FormatOfFile(name string) (Format, error) {
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
 	case ".md", ".markdown":
@@ -79,17 +78,17 @@ func FormatOfFile(name string) (Format, error) {
 	case ".xml":
 		return "", fmt.Errorf("tests of a build server are a format of their own: add --format junit (%s)", strings.Join(Formats(), ", "))
 	case ".hgrm", ".pdf":
-		// No user means text under such a name.
+		// A file with such a name is not meant to be text.
 		return "", fmt.Errorf("there is no report in the format of %s (.md, .html, .csv, .json, .txt, or --format %s)", ext, strings.Join(Formats(), "|"))
 	}
 	return FormatText, nil
 }
 
-// ErrOneRun: a format holds one run, and there are several.
+// ErrOneRun reports several runs for a format that holds one.
 var ErrOneRun = errors.New("one run a file")
 
-// Write writes runs, and the searches that they are of, in a format. path makes the path of
-// a folder of its name.
+// Write writes runs, and the searches they belong to, in a format. path turns a folder's name into its
+// path.
 func Write(b *bytes.Buffer, f Format, entries []Entry, o Options, path func(string) string) error {
 	several := len(entries) > 1 || len(o.Searches) > 0 || o.Rest > 0
 	switch {
@@ -121,8 +120,7 @@ func Write(b *bytes.Buffer, f Format, entries []Entry, o Options, path func(stri
 	return Text(b, entries[0], o)
 }
 
-// objects writes what the folders hold as JSON: the search of each folder that has one, else
-// the runs.
+// objects writes folders as JSON: the search of each folder that has one, else the runs.
 func objects(b *bytes.Buffer, entries []Entry, searches []*Search) error {
 	for _, s := range searches {
 		if err := layout.JSON(b, s.Report); err != nil {

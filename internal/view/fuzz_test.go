@@ -16,8 +16,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// FuzzShow shows whatever a result.json can hold: a stranger's file must not
-// break the reader, nor write to the terminal what is not its to write.
+// FuzzShow shows arbitrary result.json files: an untrusted file must not crash the reader, nor write
+// control sequences to the terminal.
 func FuzzShow(f *testing.F) {
 	inputs, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(inputs) == 0 {
@@ -38,8 +38,7 @@ func FuzzShow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b, scenario []byte, width uint8) { shown(t, b, scenario, int(width)) })
 }
 
-// shown shows a result.json in each form, where package result takes it, and says
-// whether it does.
+// shown shows a result.json in each format if package result accepts it, and returns whether it does.
 func shown(t *testing.T, b, scenario []byte, width int) bool {
 	t.Helper()
 	r, err := result.Unmarshal(b)
@@ -84,8 +83,8 @@ func shown(t *testing.T, b, scenario []byte, width int) bool {
 	return true
 }
 
-// TestNoChangedResultPanics changes one value after the other of a whole result.json.
-// The seeds of FuzzShow change few, and a fuzzer seldom keeps a file of this size JSON.
+// Changes one value after the other of a complete result.json. The seeds of FuzzShow change few, and a
+// fuzzer seldom keeps a file of this size valid JSON.
 func TestNoChangedResultPanics(t *testing.T) {
 	var root any
 	tried, taken := 0, 0
@@ -94,7 +93,7 @@ func TestNoChangedResultPanics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// All go one after the other: the race detector has enough with some of them.
+		// One after the other: under the race detector some are enough.
 		if tried++; tried%10 != 0 && needs.Less() {
 			return
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Place is the folder from which users name folders of runs; "": the process's own. What
-// is read of a folder bears the name that its user gave it.
+// A Place is the folder that users' relative paths start from; "": the process's working directory. Errors
+// and pages use the names as the user gave them.
 type Place string
 
 // Path makes a path of the user's absolute.
@@ -23,7 +23,7 @@ func (at Place) Path(p string) string {
 	return filepath.Join(string(at), p)
 }
 
-// A spot is a result folder: where it is, and what it is to be called.
+// A spot is a result folder: its path, and the name to show.
 type spot struct{ path, name string }
 
 // find returns the result folders that a name stands for.
@@ -46,8 +46,8 @@ type Unread struct {
 	Remains []string
 }
 
-// Read reads the runs of folders, each once. lacks says which files the folders of others lack,
-// and which runs of a planned series cannot be read, while the others can.
+// Read reads the runs of folders, each once. lacks reports missing files, and unreadable runs of a planned
+// series of which others can be read.
 func (at Place) Read(dirs []string, how Loading) (entries []Entry, lacks []string, bad []Unread) {
 	seen := map[string]bool{}
 	for _, given := range dirs {
@@ -56,7 +56,7 @@ func (at Place) Read(dirs []string, how Loading) (entries []Entry, lacks []strin
 			continue
 		}
 		if strings.Contains(given, "://") {
-			// Unshown: it may hold a password.
+			// Not shown: it may hold a password.
 			bad = append(bad, Unread{Err: errors.New("an argument is a URL, not a folder (a folder that weir run wrote)")})
 			continue
 		}
@@ -65,7 +65,7 @@ func (at Place) Read(dirs []string, how Loading) (entries []Entry, lacks []strin
 			bad = append(bad, Unread{Err: err})
 			continue
 		}
-		how.Totals = how.Drawn && len(dirs) == 1 && len(found) == 1 // a page of many has no room for finer curves
+		how.Totals = how.Drawn && len(dirs) == 1 && len(found) == 1 // a page of many runs has no room for finer curves
 		for _, f := range found {
 			if seen[f.path] {
 				continue
@@ -90,8 +90,7 @@ func (at Place) Read(dirs []string, how Loading) (entries []Entry, lacks []strin
 	return entries, lacks, bad
 }
 
-// Side reads the runs of all folders that an argument names. All that is wrong with any is
-// joined.
+// Side reads the runs of all folders that an argument names, and joins all errors.
 func (at Place) Side(given string, l result.Loading) (compare.Side, error) {
 	side := compare.Side{Given: given}
 	dirs, err := at.folders(given)
@@ -113,12 +112,12 @@ func (at Place) Side(given string, l result.Loading) (compare.Side, error) {
 	return side, errors.Join(errs...)
 }
 
-// folders returns the folders that a side is given as, by the names that the user gave
-// them: a name with a comma or an asterisk that is a folder's is that folder.
+// folders returns the folders of a side, by the names the user gave. A name with a comma or an asterisk is
+// that folder if it exists.
 func (at Place) folders(given string) ([]string, error) {
 	const allowed = "a folder of a run or of several, such folders with commas between them, or a pattern"
 	if strings.Contains(given, "://") {
-		return nil, fmt.Errorf("an argument is a URL, not a folder (%s)", allowed) // unshown: it may hold a password
+		return nil, fmt.Errorf("an argument is a URL, not a folder (%s)", allowed) // not shown: it may hold a password
 	}
 	var out []string
 	pieces := []string{given}
@@ -130,7 +129,7 @@ func (at Place) folders(given string) ([]string, error) {
 			return nil, fmt.Errorf("%q: the name of a folder is empty (%s)", given, allowed)
 		}
 		if _, err := os.Lstat(at.Path(p)); err == nil || !strings.ContainsAny(p, "*?[") {
-			out = append(out, p) // where there is none the reader says so
+			out = append(out, p) // the reader reports it if it does not exist
 			continue
 		}
 		found, err := filepath.Glob(at.Path(p))

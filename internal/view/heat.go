@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of a heat map, whatever the run: a page must open.
+// Limits of a heat map, whatever the run, so that browsers can open the page.
 const (
 	mostHeatColumns = 120
 	mostHeatRows    = 40
@@ -54,14 +54,14 @@ func (t *single) heat() {
 		f.Desc = "From " + seconded(c.from) + " to " + seconded(c.to) + " of the run, latencies from " + timeText(least) + " to " + timeText(most) + "."
 		f.Marks, f.Under = c.strokes(), c.stalled()
 		t.Chart(f)
-		t.Embed(of, m.pack(c.origin)) // last, since it may make the parts fewer
+		t.Embed(of, m.pack(c.origin)) // last, since it may merge parts
 	}
 }
 
-// uncompleted says by direction of messages that did not complete what they did not.
+// uncompleted says, by direction, what did not happen to messages that did not complete.
 var uncompleted = map[string]string{"send": "were never confirmed", "rtt": "were never answered", "e2e": "never came"}
 
-// counted says what the latencies over time are: responses, or in a closed loop services.
+// counted names the latencies over time: responses, or services in a closed loop.
 func (t *single) counted() string {
 	if t.r.Run.Loop == result.LoopClosed {
 		return "service"
@@ -69,7 +69,7 @@ func (t *single) counted() string {
 	return "response"
 }
 
-// cells are the fields of a heat map, and the least and the greatest latency in them.
+// cells returns the cells of a heat map, and its least and greatest latency.
 func (m *heatmap) cells(o origin) (all []plot.Cell, least, most float64) {
 	lowest, highest := math.MaxInt, 0
 	for i := range m.parts {
@@ -80,7 +80,7 @@ func (m *heatmap) cells(o origin) (all []plot.Cell, least, most float64) {
 	if lowest > highest {
 		return nil, 0, 0
 	}
-	together := 1 // buckets in a row
+	together := 1 // adjacent buckets
 	for (highest-lowest)/together >= mostHeatRows {
 		together *= 2
 	}
@@ -105,7 +105,7 @@ func (m *heatmap) cells(o origin) (all []plot.Cell, least, most float64) {
 			Level: shade(n, densest), Apart: at.never,
 		})
 	}
-	slices.SortFunc(all, func(a, b plot.Cell) int { // a map has no order, and a page is to be the same each time
+	slices.SortFunc(all, func(a, b plot.Cell) int { // map order is random, and the page must be reproducible
 		if by := cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Lo, b.Lo)); by != 0 || !a.Apart {
 			return cmp.Or(by, -1)
 		}
@@ -114,7 +114,7 @@ func (m *heatmap) cells(o origin) (all []plot.Cell, least, most float64) {
 	return all, float64(max(1, tileLowest(lowest))), float64(tileLowest(highest + 1))
 }
 
-// shade is how dark a field with n of at most densest messages is.
+// shade is the darkness of a cell with n messages, where the fullest has densest.
 func shade(n, densest uint64) int {
 	if n <= 1 || densest <= 1 {
 		return 1

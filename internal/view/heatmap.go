@@ -15,16 +15,15 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of what a page holds of the latencies over time, however long the run was: its
-// time in at most so many parts, and each direction in at most so many bytes. Where more
-// would be needed, two parts become one.
+// Limits on the latencies over time in a page, whatever the length of the run: the number of time parts,
+// and the bytes of each direction. Parts are merged in pairs until they fit.
 const (
 	mostParts  = 240
 	mostPacked = 256 << 10
 )
 
-// halfTile is half of the buckets of the first doubling: those of a heatmap are at most
-// 1/64 wide. The interval log has finer ones, which would make a page of many megabytes.
+// halfTile is half the number of buckets in the first doubling: a heatmap's buckets are at most 1/64 wide.
+// The finer buckets of the interval log would make a page of many megabytes.
 const (
 	halfTileBits = 6
 	tileMask     = 2<<halfTileBits - 1
@@ -45,22 +44,22 @@ func tileLowest(tile int) int64 {
 	return int64(tile-shift<<halfTileBits) << shift
 }
 
-// A heatmap is the latencies of one direction over time: how many messages completed in
-// each part of the time, by bucket of their latency, and how many that never did were due in
-// it, by bucket of their age at the end of the run.
+// A heatmap holds the latencies of one direction over time: for each part of the time, how many messages
+// completed, by bucket of latency, and how many that never completed were due, by bucket of their age at
+// the end of the run.
 type heatmap struct {
 	parts []tiled
-	each  int            // intervals of the log in one part
-	older map[int]uint64 // measured messages that never completed, due longer before the end than their ages tell: of no part
+	each  int            // intervals of the log per part
+	older map[int]uint64 // measured messages that never completed and were due before the oldest age that the log can hold; in no part
 }
 
-// tiled is one part.
+// tiled is one part of the time.
 type tiled struct {
 	from, to  int64 // ns since the epoch
-	latest    int64 // when its latest interval began
+	latest    int64 // start of its latest interval
 	intervals int
-	counts    [measure.NumPhases]map[int]uint64 // that completed in it, by bucket
-	never     [measure.NumPhases]map[int]uint64 // that were due in it and never completed, by bucket
+	counts    [measure.NumPhases]map[int]uint64 // completed in it, by bucket
+	never     [measure.NumPhases]map[int]uint64 // due in it and never completed, by bucket
 }
 
 // A tile is a bucket of latencies, or of the ages of messages that never completed.
@@ -69,7 +68,7 @@ type tile struct {
 	never  bool
 }
 
-// tiles are those of a part, of either phase.
+// tiles yields the buckets of a part, of either phase.
 func (p *tiled) tiles() iter.Seq2[tile, uint64] {
 	return func(yield func(tile, uint64) bool) {
 		for phase := range measure.NumPhases {
@@ -84,8 +83,8 @@ func (p *tiled) tiles() iter.Seq2[tile, uint64] {
 	}
 }
 
-// interval begins an interval of the log, which has lines of any distribution. Several lines
-// are of the same interval.
+// interval begins an interval of the log. It is called for each line, and several lines belong to one
+// interval.
 func (m *heatmap) interval(from, to int64) {
 	m.each = max(1, m.each)
 	last := len(m.parts) - 1
@@ -106,8 +105,8 @@ func (m *heatmap) interval(from, to int64) {
 	p.latest, p.to = max(from, p.latest), max(p.to, to)
 }
 
-// reach makes intervals of the time up to an instant in which nothing was logged, so that
-// what was due in it has a place.
+// reach adds intervals up to end for a time in which nothing was logged, so that messages due in it have a
+// place.
 func (m *heatmap) reach(end int64) {
 	from, step := int64(0), int64(1e9)
 	if last := len(m.parts) - 1; last >= 0 {
@@ -120,7 +119,7 @@ func (m *heatmap) reach(end int64) {
 	}
 }
 
-// add takes latencies of the last interval.
+// add counts latencies of the latest interval.
 func (m *heatmap) add(phase measure.Phase, c *measure.Counts) {
 	p := &m.parts[len(m.parts)-1]
 	for v, n := range c.Buckets() {
@@ -128,13 +127,13 @@ func (m *heatmap) add(phase measure.Phase, c *measure.Counts) {
 	}
 }
 
-// missed takes the messages of a phase that never completed, by their ages at the end.
+// missed counts the messages of a phase that never completed, by their ages at the end.
 func (m *heatmap) missed(phase measure.Phase, end int64, ages *measure.Counts) {
 	if m.reach(end); len(m.parts) == 0 {
 		m.interval(0, end)
 	}
 	for age, n := range ages.Buckets() {
-		if age >= measure.LowestEquivalent(measure.Highest) { // or more
+		if age >= measure.LowestEquivalent(measure.Highest) { // at the highest age or above
 			if phase == measure.Measure {
 				into(&m.older, tileOf(age), n)
 			}
@@ -146,7 +145,7 @@ func (m *heatmap) missed(phase measure.Phase, end int64, ages *measure.Counts) {
 	}
 }
 
-// into counts n messages in a bucket.
+// into adds n messages to a bucket.
 func into(counts *map[int]uint64, tile int, n uint64) {
 	if *counts == nil {
 		*counts = map[int]uint64{}
@@ -154,7 +153,7 @@ func into(counts *map[int]uint64, tile int, n uint64) {
 	(*counts)[tile] += n
 }
 
-// halve makes one part of each two.
+// halve merges parts in pairs.
 func (m *heatmap) halve() {
 	m.each *= 2
 	half := m.parts[:0]
@@ -177,26 +176,26 @@ func (m *heatmap) halve() {
 	m.parts = half
 }
 
-// empty reports whether there is no message at all.
+// empty reports whether there are no messages.
 func (m *heatmap) empty() bool {
 	return len(m.older) == 0 && !slices.ContainsFunc(m.parts, func(p tiled) bool {
 		return len(p.counts[0])+len(p.counts[1])+len(p.never[0])+len(p.never[1]) > 0
 	})
 }
 
-// A packed is the measured messages of a heatmap as a page holds them. Those of the warm-up
-// are in no figure, and not in it.
+// A packed is a heatmap's measured messages as embedded in a page. Messages of the warm-up are in no figure
+// and are left out.
 type packed struct {
-	Half   int       `json:"half"` // buckets of half a doubling, see tileOf
-	From   []float64 `json:"from"` // s since the end of the warm-up, of each part
+	Half   int       `json:"half"` // buckets in half a doubling, see tileOf
+	From   []float64 `json:"from"` // s since the end of the warm-up, per part
 	To     []float64 `json:"to"`
-	Counts string    `json:"counts"`          // base64 of varints: of each part how many buckets are not empty, and of each its distance from the one before and its count
-	Never  string    `json:"never"`           // likewise, of those that never completed, by their age
-	Older  string    `json:"older,omitempty"` // likewise, as one part: due more than an hour before the end, which is all that is known
+	Counts string    `json:"counts"`          // base64 of varints: for each part the number of non-empty buckets, and for each bucket its distance from the one before and its count
+	Never  string    `json:"never"`           // likewise, for messages that never completed, by age
+	Older  string    `json:"older,omitempty"` // likewise, as one part: due more than an hour before the end, the exact time is unknown
 }
 
-// pack returns the heatmap in at most mostPacked bytes of counts. It halves the parts until
-// they fit.
+// pack returns the heatmap with at most mostPacked bytes of counts. It merges parts in pairs until they
+// fit.
 func (m *heatmap) pack(o origin) packed {
 	for {
 		var counts, never []byte
@@ -230,20 +229,20 @@ func appendTiles(b []byte, counts map[int]uint64) []byte {
 	return b
 }
 
-// tiles makes the mosaics of a log: of each direction the response, and of a closed loop,
-// which has none, the service.
+// tiles builds the heatmaps of a log: responses by direction, or services in a closed loop, which has no
+// responses.
 type tiles struct {
 	mosaics    map[string]*heatmap
 	responses  map[string]sampled // by tag
 	services   map[string]sampled
-	responding map[string]bool // directions that have a response
+	responding map[string]bool // directions with a response
 }
 
-// sampled says of which messages a line of the log is.
+// sampled says which messages a line of the log counts.
 type sampled struct {
 	direction string
 	phase     measure.Phase
-	never     bool // those that did not complete
+	never     bool // did not complete
 }
 
 func newTiles() *tiles {
@@ -262,8 +261,7 @@ func newTiles() *tiles {
 	return t
 }
 
-// want reports whether the counts of a tag are needed. The responses of an interval come
-// before its services.
+// want reports whether the counts of a tag are needed. In an interval, responses precede services.
 func (t *tiles) want(tag string) bool {
 	if of, ok := t.services[tag]; ok {
 		return !t.responding[of.direction]
@@ -271,9 +269,9 @@ func (t *tiles) want(tag string) bool {
 	return t.responses[tag].direction != ""
 }
 
-// take takes a line. Of a tag that was not wanted it takes the interval.
+// take adds a line of the log. For an unwanted tag it only records the interval.
 func (t *tiles) take(l *result.Line) {
-	if !strings.HasSuffix(l.Tag, censoredEnd) { // that is of the whole run
+	if !strings.HasSuffix(l.Tag, censoredEnd) { // those cover the whole run
 		for _, m := range t.mosaics {
 			if len(m.parts) > 0 && l.From > m.parts[len(m.parts)-1].to {
 				m.reach(l.From)
@@ -302,7 +300,7 @@ func (t *tiles) take(l *result.Line) {
 	t.mosaics[of.direction].add(of.phase, l.Counts)
 }
 
-// done returns the mosaics of the directions that there were.
+// done returns the heatmaps by direction.
 func (t *tiles) done() map[string]*heatmap {
 	maps.DeleteFunc(t.mosaics, func(_ string, m *heatmap) bool { return m.empty() })
 	return t.mosaics

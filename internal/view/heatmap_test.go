@@ -35,8 +35,7 @@ func TestHeatmapBucketsAreOrderedAndNarrow(t *testing.T) {
 	}
 }
 
-// logged is a folder with an interval log of so many seconds, and the latencies of e2e in
-// each of them.
+// logged is a folder with an interval log of that many seconds, and the latencies of e2e in each.
 func logged(t testing.TB, seconds, each int) (dir string, all []*measure.Counts) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "r")
@@ -82,8 +81,8 @@ func heatmapOf(t testing.TB, dir, of string) *heatmap {
 	return all[of]
 }
 
-// TestHeatmapHoldsEachLoggedLatency compares counts and percentiles of each part with the
-// full histograms: a percentile is at most a 64th above.
+// Compares counts and percentiles of each part with the full histograms: a percentile may be at most a 64th
+// higher.
 func TestHeatmapHoldsEachLoggedLatency(t *testing.T) {
 	t.Parallel()
 	dir, seconds := logged(t, 12, 500)
@@ -120,7 +119,7 @@ func rankedOf(counts map[int]uint64, rank uint64) int64 {
 	return 0
 }
 
-// inBoth are the counts of both phases.
+// inBoth merges the counts of both phases.
 func inBoth(counts [measure.NumPhases]map[int]uint64) map[int]uint64 {
 	all := map[int]uint64{}
 	for _, of := range counts {
@@ -131,9 +130,9 @@ func inBoth(counts [measure.NumPhases]map[int]uint64) map[int]uint64 {
 	return all
 }
 
-// outage is the folder of a run of 12 seconds, 2 of them warm-up, whose consumers got nothing
-// in seconds 6 and 7: each of these has so many messages that never came. The run ended after
-// 20 s. It returns the latencies of what came in the measured window.
+// outage is the folder of a 12-second run, 2 s of it warm-up, whose consumers got nothing in seconds 6 and
+// 7: "each" messages due in each of them never came. The run ended after 20 s. It returns the latencies of
+// what came in the measured window.
 func outage(t testing.TB, each int) (dir string, came *measure.Counts) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "r")
@@ -227,8 +226,7 @@ func TestNothingDelivered(t *testing.T) {
 	}
 }
 
-// TestLongRunHeatmapIsBounded has a run of many seconds: parts become one, and no
-// message is lost.
+// Parts are merged, and no message is lost.
 func TestLongRunHeatmapIsBounded(t *testing.T) {
 	t.Parallel()
 	dir, seconds := logged(t, 1000, 3)
@@ -259,7 +257,7 @@ func TestLongRunHeatmapIsBounded(t *testing.T) {
 	}
 }
 
-// TestPackedHeatmapFits has each bucket there is in each part, which is too much.
+// Fills every bucket in every part, which does not fit.
 func TestPackedHeatmapFits(t *testing.T) {
 	t.Parallel()
 	m := &heatmap{each: 1}
@@ -297,8 +295,7 @@ func TestPackedHeatmapFits(t *testing.T) {
 	}
 }
 
-// TestPageShowsObjectivesAndHostStalls draws a run with an objective, a hiccup
-// and a second that the generator's own lateness decided.
+// Draws a run with an objective, a scheduling stall and a second dominated by the generator's own lateness.
 func TestPageShowsObjectivesAndHostStalls(t *testing.T) {
 	t.Parallel()
 	dir, _ := logged(t, 12, 200)

@@ -17,8 +17,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// History puts the changes of a history on a page: each series with its changes, what
-// differs between the runs on both sides of each, and last the answer.
+// History writes a history to a page: each series with its changes, what differs between the runs on both
+// sides of each change, and last the answer.
 func History(p *layout.Page, h *history.History) {
 	changesOf(p, h)
 	p.Gap()
@@ -38,7 +38,7 @@ func changesOf(p *layout.Page, h *history.History) {
 	p.Bullet("before and after: medians of the runs up to the next change. shift: Hodges-Lehmann, with its 95 % interval.")
 }
 
-// seriesOf says what was found in one series.
+// seriesOf writes the findings of one series.
 func seriesOf(p *layout.Page, h *history.History, s *history.Series) {
 	says := quantity.Counted(len(s.Runs), "run counts", "runs count")
 	if len(s.Runs) > 0 {
@@ -91,7 +91,7 @@ func seriesOf(p *layout.Page, h *history.History, s *history.Series) {
 	}
 }
 
-// differsText says what changed beside the figures.
+// differsText lists what else changed.
 func differsText(all []compare.Difference) string {
 	if len(all) == 0 {
 		return "The recorded settings of this run and the one before it are identical."
@@ -108,7 +108,7 @@ func differsText(all []compare.Difference) string {
 	return "Before it, " + strings.Join(parts, "; ") + "."
 }
 
-// day writes when a run began, to the minute.
+// day formats the start of a run, to the minute.
 func day(r history.Run) string {
 	t, err := time.Parse(time.RFC3339Nano, r.StartedAt)
 	if err != nil {
@@ -139,7 +139,7 @@ func wordOf(c history.Change) layout.Span {
 	return plain(word)
 }
 
-// answerOf says in one line whether something changed in the latest runs, and where.
+// answerOf says in one line whether and where something changed in the latest runs.
 func answerOf(p *layout.Page, h *history.History) {
 	all, worse := h.New()
 	latest := fmt.Sprintf("the latest %s", quantity.Counted(h.Latest, "run", "runs"))
@@ -170,8 +170,8 @@ func answerOf(p *layout.Page, h *history.History) {
 	}
 }
 
-// shownBy says how large a change would have shown, in the series where that is most; ""
-// where it is not known.
+// shownBy is the smallest change that would have been detected, in the series where that is largest; "" if
+// unknown.
 func shownBy(h *history.History) string {
 	var worst *history.Shows
 	for i := range h.Series {
@@ -191,9 +191,8 @@ func shownBy(h *history.History) string {
 	return fmt.Sprintf("; a change of %s by %.0f %% would have shown", figureName(worst.Family, worst.Name), *worst.Percent)
 }
 
-// HistoryHTML writes a history as a page for a browser: the answer, a chart of each
-// figure that changed, and the rest of what History puts on a page. The error is that
-// of w.
+// HistoryHTML writes a history as an HTML page: the answer, a chart of each figure that changed, and the
+// rest of History. It returns the error of w.
 func HistoryHTML(w io.Writer, h *history.History) error {
 	p := new(layout.Page)
 	title := "History of " + quantity.Counted(len(h.Series), "series", "series")
@@ -220,7 +219,7 @@ func HistoryHTML(w io.Writer, h *history.History) error {
 
 const mostHistories = 60
 
-// followed draws a figure over the runs: each run a dot, and the median between changes.
+// followed plots a figure over the runs: a dot for each run, and the median between changes.
 func followed(p *layout.Page, s *history.Series, f history.Figure, id string) {
 	dots := plot.Line{Class: "s1", Dots: true}
 	least, most := math.Inf(1), math.Inf(-1)
@@ -263,7 +262,7 @@ func followed(p *layout.Page, s *history.Series, f history.Figure, id string) {
 	p.Chart(chart)
 }
 
-// level is a line at one height over the runs from and before to, with a gap behind it.
+// level is a horizontal line over the runs from and before to, followed by a gap.
 func level(from, to int, y float64) []plot.Point {
 	return []plot.Point{{X: float64(from) + 0.5, Y: y}, {X: float64(to) + 0.5, Y: y}, {X: float64(to) + 0.5, Y: math.NaN()}}
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/weirmq/weir/internal/view/plot"
 )
 
-// Bounds of what is drawn of hosts.
+// Limits on what is drawn of hosts.
 const (
 	mostHosts   = 4
-	mostServers = 3 // each with a line of its own; more are one line
+	mostServers = 3 // each with a line of its own; more share one line
 )
 
 // A hostCourse is what one host did in a run, as tracks of its Course.
 type hostCourse struct {
-	agent string   // that runs on it; "" for the one on which weir was started
-	lines []string // of processes: weir, and servers
+	agent string   // agent on it; "" for the host on which weir was started
+	lines []string // processes: weir and servers
 }
 
 // track names a track of a host.
 func (h hostCourse) track(of string) string { return "host " + h.agent + " " + of }
 
-// sampled takes what hosts did. Of a long run several samples become one.
+// sampled adds host samples; in a long run it merges them.
 func (c *Course) sampled(samples iter.Seq2[host.Sample, error]) error {
 	series := map[string]*host.Series{}
 	var failed error
@@ -57,11 +57,11 @@ func (c *Course) sampled(samples iter.Seq2[host.Sample, error]) error {
 	return failed
 }
 
-// leastDrawn is how long a sample is at least that is drawn by itself: in less, a tick of
-// the kernel's 10 ms is too much.
+// leastDrawn is the shortest sample that is drawn by itself: in a shorter one, a 10 ms kernel tick weighs
+// too much.
 const leastDrawn = 500 * time.Millisecond
 
-// joined are the samples, with those that are shorter joined to a neighbour.
+// joined merges short samples with a neighbour.
 func joined(samples []host.Sample) (all []host.Sample) {
 	for _, x := range samples {
 		if last := len(all) - 1; last >= 0 && min(x.ToNS-x.FromNS, all[last].ToNS-all[last].FromNS) < int64(leastDrawn) {
@@ -98,7 +98,7 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 		put := func(of string, y float64) {
 			raw[h.track(of)] = append(raw[h.track(of)], plot.Point{X: c.origin.seconds(x.FromNS), Wide: span, Y: y})
 		}
-		last := func(of string, y float64) { // as it was at the end of the sample
+		last := func(of string, y float64) { // state at the end of the sample
 			raw[h.track(of)] = append(raw[h.track(of)], plot.Point{X: c.origin.seconds(x.ToNS), Y: y})
 		}
 		perSecond := func(n *uint64) float64 { return known(n) / span }
@@ -125,9 +125,9 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 				name = line(p.Name)
 			}
 			if p.Processes == 0 && p.UserS == nil {
-				continue // it was not there
+				continue // it did not exist then
 			}
-			add := func(of string, y float64) { sums[of+" "+name] += y } // what is not known makes the sum so
+			add := func(of string, y float64) { sums[of+" "+name] += y } // an unknown value makes the sum unknown
 			add("cores", (known(p.UserS)+known(p.SystemS))/span)
 			add("memory", known(p.RSSBytes))
 			add("switches", perSecond(p.VoluntarySwitches)+perSecond(p.InvoluntarySwitches))
@@ -151,7 +151,7 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 	c.lay(raw)
 }
 
-// known is a figure; not a number where it is not known.
+// known is the value of n; NaN if unknown.
 func known[N uint64 | float64](n *N) float64 {
 	if n == nil {
 		return math.NaN()
@@ -159,7 +159,7 @@ func known[N uint64 | float64](n *N) float64 {
 	return float64(*n)
 }
 
-// hostOverTime draws what a host did below the messages, with the same time.
+// hostOverTime draws a host's activity below the message charts, over the same time.
 func (t *single) hostOverTime(i int, h hostCourse) {
 	where := "the host"
 	switch {
@@ -191,7 +191,7 @@ func (t *single) hostOverTime(i int, h hostCourse) {
 		append([]curve{own("switches", "all", "s5 wide")}, each("switches", "s1", "s2", "s3", "s4")...))
 }
 
-// diskOf are the lines of what servers read and wrote.
+// diskOf returns the lines of what servers read and wrote.
 func (t *single) diskOf(h hostCourse) (all []curve) {
 	for k, name := range h.lines[1:] {
 		class := []string{"s3", "s4", "s6"}[k]
@@ -200,12 +200,12 @@ func (t *single) diskOf(h hostCourse) (all []curve) {
 	return all
 }
 
-// upTo is an axis from 0 on.
+// upTo returns an axis from 0.
 func upTo(label string, text func(float64) string) func(least, most float64) plot.Axis {
 	return func(_, most float64) plot.Axis { return plot.Linear(0, 1.15*most, 4, label, text) }
 }
 
-// ofBytes is an axis from 0 on, with ticks at round numbers in units of 1024.
+// ofBytes returns an axis from 0 with ticks at round numbers in units of 1024.
 func ofBytes(label string) func(least, most float64) plot.Axis {
 	return func(_, most float64) plot.Axis {
 		most = 1.15 * max(1, most)

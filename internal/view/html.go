@@ -13,15 +13,13 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostDrawn is how many runs of an overview have charts of their own: a page must
-// open.
+// mostDrawn is how many runs of an overview have charts of their own, so that browsers can open the page.
 const mostDrawn = 24
 
-// HTML writes a result as a page for a browser: what Text writes, the charts of
-// its percentiles and of its seconds, and what they rest on. The page holds all
-// that it needs and asks for nothing else, runs no script but weir's own, and its text
-// from the result is inert. o.Dir is not used: the page is the same wherever its folder is.
-// The error is that of w.
+// HTML writes a result as an HTML page: the contents of Text, charts of its percentiles and seconds, and
+// the evidence. The page is self-contained, loads nothing, runs no script but weir's own, and text from the
+// result is inert. o.Dir is not used, so the page does not depend on where its folder is. It returns the
+// error of w.
 func HTML(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
 	p.Heading(measured(e.Result))
@@ -49,7 +47,7 @@ func measuredIn(entries []Entry) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// measured says in a title what was measured.
+// measured names the measured system in a title.
 func measured(r *result.Result) string {
 	p := r.Throughput
 	text := r.System.Driver
@@ -81,8 +79,8 @@ func measured(r *result.Result) string {
 	return text
 }
 
-// OverviewHTML writes several results as a page for a browser: what Overview
-// writes, and each run below it, folded. The error is that of w.
+// OverviewHTML writes several results as an HTML page: the contents of Overview, and each run below it,
+// folded. It returns the error of w.
 func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
 	name := o.named(runs(len(entries)) + " of " + measuredIn(entries))
@@ -111,17 +109,17 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	return browser(name).Write(w, p)
 }
 
-// browser is how a page becomes HTML.
+// browser sets how a page becomes HTML.
 func browser(title string) layout.HTML {
 	return layout.HTML{Title: title, Schema: result.SchemaReport, Footer: "This page is a picture of result.json, which has the figures to compute with. " +
 		aboutScript}
 }
 
-// aboutScript says what runs on a page.
+// aboutScript explains the page's script.
 const aboutScript = "It holds all that it shows and asks for nothing. Its one script is weir's own, which the policy of the page names by its hash. " +
 	"Without it the page is whole: values stand at the points of a chart when they are pointed at."
 
-// born says when a run was, and which.
+// born says when a run started, and which run it is.
 func born(e Entry) string {
 	r := e.Result.Run
 	at := r.StartedAt

@@ -20,8 +20,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// allowedParts are the elements that a page is made of, and their attributes:
-// none that fetches, leads elsewhere, runs or paints.
+// allowedParts are the elements of a page with their attributes: none that loads, links out, executes or
+// styles.
 var allowedParts = map[string]string{
 	"html": "lang", "head": "", "meta": "charset http-equiv content name", "title": "id", "style": "", "body": "", "main": "", "footer": "",
 	"h1": "", "h2": "id", "nav": "aria-label", "a": "href", "h3": "", "p": "class", "span": "class", "ul": "class", "li": "", "div": "class tabindex role aria-label",
@@ -31,7 +31,7 @@ var allowedParts = map[string]string{
 	"circle": "class cx cy r", "text": "class x y",
 }
 
-// A seen page is what a reader of it makes out.
+// A seen page is what its reader perceives.
 type seen struct {
 	text  string // all of it, the style and what the script computes with apart
 	cells []string
@@ -54,15 +54,15 @@ func withoutScript(page string) (rest string, scripts []string) {
 // inPage is a link to a chapter of the same page.
 var inPage = regexp.MustCompile(`^#part-[0-9]+$`)
 
-// look reads a page as strictly as XML is read, and returns what is wrong with it:
-// an element or an attribute that no page has, an id that is there twice.
+// look parses a page as strictly as XML, and returns its faults: an unknown element or attribute, or a
+// duplicate id.
 func look(page string) (s seen, err error) {
 	var text, style, cell, data strings.Builder
 	var errs []error
 	ids := map[string]bool{}
 	in := 0 // elements deep in a cell
 	var open []string
-	// A browser reads a script as it is, and XML does not. All but weir's own stays to be refused.
+	// Browsers take a script literally, unlike XML. Any script but weir's own stays, to be refused.
 	page, scripts := withoutScript(page)
 	d := xml.NewDecoder(strings.NewReader(page))
 	for {
@@ -169,8 +169,7 @@ func TestThePageOfAnEarlierRun(t *testing.T) {
 	}
 }
 
-// TestAllRenderingsAgree holds Markdown and HTML against the text: every
-// figure, every cell and every sentence of it is in the other two.
+// Every figure, cell and sentence of the text must be in Markdown and HTML.
 func TestAllRenderingsAgree(t *testing.T) {
 	t.Parallel()
 	inputs, err := filepath.Glob("testdata/*.json")
@@ -242,7 +241,7 @@ func agree(t *testing.T, name, text, markdown, page string) {
 	}
 }
 
-// hostile is what a stranger may write where a word is expected.
+// hostile is what an attacker may write in place of a word.
 var hostile = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style><script>`, `</title></pre></svg><iframe src="//evil">`, `' onload='x`,
 	`]]><!--`, `javascript:alert(1)`, "\x1b[31m\x00\u009b\ufffe", `{{.}}`, `&lt;b&gt;`, `url(http://evil)`,
@@ -364,8 +363,7 @@ func TestUnsupportedAndCensoredAreDrawnApart(t *testing.T) {
 	}
 }
 
-// TestUnknownIntervalIsNotDrawn: the table says what is missing and why, and
-// what a run of that length has met; the band has a gap.
+// The table says what is missing and why, and what a run of that length has seen; the band has a gap.
 func TestUnknownIntervalIsNotDrawn(t *testing.T) {
 	t.Parallel()
 	ends := func(p float64, lo, hi *int64, by string) result.Percentile {

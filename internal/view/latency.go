@@ -16,16 +16,16 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A distribution is one of a result's, with its names.
+// A distribution is one of a result's distributions, with its names.
 type distribution struct {
 	group, name string
 	d           *result.Dist
-	onTime      *result.Dist // of a response, the same without lateness; nil in results of older versions
-	interval    bool         // shown with its interval
-	late        bool         // holds the generator's lateness
+	onTime      *result.Dist // a response without the generator's lateness; nil in results of older versions
+	interval    bool         // shown with its confidence interval
+	late        bool         // includes the generator's lateness
 }
 
-// distributions returns those that a result has, in the order of the page.
+// distributions returns a result's distributions, in page order.
 func distributions(r *result.Result) []distribution {
 	l := r.Latency
 	all := []distribution{
@@ -44,7 +44,7 @@ func distributions(r *result.Result) []distribution {
 	return slices.DeleteFunc(all, func(c distribution) bool { return c.d == nil })
 }
 
-// tag is what its samples of the measured window are called in intervals.hlog.
+// tag is the tag of its measured samples in intervals.hlog.
 func (c distribution) tag() string {
 	group := c.group
 	if group == "" {
@@ -53,9 +53,9 @@ func (c distribution) tag() string {
 	return group + "." + c.name + "." + measure.Measure.String()
 }
 
-// figure is how percentile p of a distribution is shown wherever it is: ">=" for
-// one that is only known to be at least so much, "~" for one of too few samples,
-// "?" for one that is finer than the clocks of two hosts can tell or needs an agent that was lost, "!" for one that the generator's own lateness decides.
+// figure formats percentile p of a distribution: ">=" marks a lower bound, "~" too few samples, "?" a
+// figure below the clock uncertainty of two hosts or one that needs a lost agent, "!" one dominated by the
+// generator's own lateness.
 func (c distribution) figure(r *result.Result, p float64) layout.Span {
 	row := c.d.Percentile(p)
 	if row == nil {
@@ -73,11 +73,10 @@ func (c distribution) figure(r *result.Result, p float64) layout.Span {
 	return x
 }
 
-// unknownInterval stands where a run is too short to know an interval.
+// unknownInterval replaces an interval if the run is too short to know it.
 const unknownInterval = "not known"
 
-// between is the interval of percentile p, in the unit of its value; empty where
-// it says nothing.
+// between is the interval of percentile p in the unit of its value; empty if meaningless.
 func (c distribution) between(p float64) layout.Span {
 	row := c.d.Percentile(p)
 	if row == nil || !row.Supported || row.P == 100 {
@@ -96,8 +95,8 @@ func (c distribution) between(p float64) layout.Span {
 	return layout.Faint.Of(text)
 }
 
-// sessions is the share of sessions of n messages that meet worse than a
-// percentile; nothing for the maximum, beyond which nothing was seen.
+// sessions is the share of sessions of n messages that meet a latency above a percentile; empty for the
+// maximum, above which nothing was observed.
 func sessions(p float64, n uint64) layout.Span {
 	if p >= 100 {
 		return layout.Span{}
@@ -151,7 +150,7 @@ func (t *single) latency() {
 	t.unsupported(x, all, ps)
 }
 
-// percentiles is the table of some percentiles of some distributions.
+// percentiles returns a table of percentiles of distributions.
 func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
 	x := &layout.Table{Columns: []layout.Column{{Key: true}}}
 	for _, c := range all {
@@ -183,8 +182,8 @@ func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
 	return x
 }
 
-// rows are the percentiles of the table: those that were asked for, here or by an
-// objective, and those that some distribution has samples enough for; the largest always.
+// rows returns the percentiles of the table: those requested, those of objectives, those that some
+// distribution has enough samples for, and always the largest.
 func (t *single) rows(all []distribution) []float64 {
 	wanted := slices.Clone(t.o.Percentiles)
 	for i := range t.r.Verdict.SLO {
@@ -228,8 +227,8 @@ func censored(d *result.Dist) layout.Span {
 	return plain("+" + quantity.Count(d.Censored) + " censored")
 }
 
-// limited explains the figures that are marked "!", where there are any. Of
-// results without the responses on time the mark says less.
+// limited explains the figures marked "!", if any; less precisely for results that did not record responses
+// without lateness.
 func limited(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 	says := "! host-limited: over half of it is the generator's own lateness"
 	if slices.ContainsFunc(rs, older) {
@@ -240,14 +239,14 @@ func limited(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 	}
 }
 
-// tooFew explains the figures that are marked "~", where there are any.
+// tooFew explains the figures marked "~", if any.
 func tooFew(p *layout.Page, x *layout.Table) {
 	if marked(x, "~") {
 		p.Note("~ too few samples for this percentile: do not quote it")
 	}
 }
 
-// marked reports whether a figure in a table begins with one of some marks.
+// marked reports whether a figure of a table begins with one of the marks.
 func marked(x *layout.Table, marks ...string) bool {
 	return x != nil && slices.ContainsFunc(x.Rows, func(r []layout.Span) bool {
 		return slices.ContainsFunc(r, func(c layout.Span) bool {
@@ -256,8 +255,8 @@ func marked(x *layout.Table, marks ...string) bool {
 	})
 }
 
-// unbounded explains the intervals: what no run of this length may have met, and
-// the ends that are missing.
+// unbounded explains the intervals: the rarest stall a run of this length would have seen, and the missing
+// ends.
 func (t *single) unbounded(all []distribution) {
 	if t.r.Run.HorizonS <= 0 {
 		return
@@ -294,24 +293,23 @@ func (t *single) unbounded(all []distribution) {
 	t.Note(lines...)
 }
 
-// byFewSamples is why an end is not known that a result gives no reason for.
+// byFewSamples is the reason for a missing end if the result gives none.
 const byFewSamples = "samples"
 
-// missingEnd says why an end of an interval is not known, or the whole of it.
+// missingEnd says why one or both ends of an interval are unknown.
 var missingEnd = map[string]string{
 	result.ByDependence: "neighbouring messages took similar times, so many of them tell no more than a few independent ones (measure for longer)",
 	byFewSamples:        "too few samples lie beyond the percentile",
 	result.ByEpisodes:   "the slow messages came in fewer than six separate spells",
 }
 
-// older reports whether a result is of a weir that did not record responses on
-// time.
+// older reports whether a result is from a version that did not record responses without lateness.
 func older(r *result.Result) bool {
 	return slices.ContainsFunc(judge.Responses(&r.Latency), func(x judge.Response) bool { return x.OnTime == nil })
 }
 
-// unsupported explains the mark ~ where it stands, and says from which length of a run on
-// the table has one percentile more. It goes by the first response or service.
+// unsupported explains the mark ~ if present, and says how long a run must be to support one more
+// percentile. It uses the first response or service.
 func (t *single) unsupported(x *layout.Table, all []distribution, shown []float64) {
 	tooFew(t.Page, x)
 	for _, p := range t.o.Percentiles {
@@ -340,7 +338,7 @@ func (t *single) unsupported(x *layout.Table, all []distribution, shown []float6
 	}
 }
 
-// rate is what samples come at.
+// rate is the rate at which samples arrive.
 func (t *single) rate() float64 {
 	if t.r.Run.Loop == result.LoopClosed {
 		received, _ := t.r.Throughput.Received()

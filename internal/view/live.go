@@ -13,56 +13,56 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// shortestInterval is the least that an interval lasts to be shown: the rates of the
-// few milliseconds after the end of the drain say nothing.
+// shortestInterval is the shortest interval that is shown: rates of the few milliseconds after the drain
+// mean nothing.
 const shortestInterval = 100 * time.Millisecond
 
 // A Terminal is where a Live is shown.
 type Terminal struct {
 	Out     io.Writer                // nil: nothing is shown
-	Rewrite bool                     // it takes control sequences; else a line of its own for each second
+	Rewrite bool                     // supports control sequences; else one line per second
 	Colour  bool                     // of the block
-	Size    func() (cols, lines int) // asked at each refresh; 0 where it is not known; nil: never known
+	Size    func() (cols, lines int) // called at each refresh; 0: unknown; nil: never known
 }
 
-// A LivePlan is what is known of a run beforehand. Times count from the run's epoch.
+// A LivePlan is what is known of a run in advance. Times count from the run's epoch.
 type LivePlan struct {
-	Which    string        // which run of how many, "run 2 of 6, NAME"; "" for a single one
+	Which    string        // position in a series, "run 2 of 6, NAME"; "" for a single run
 	WarmUp   time.Duration // end of the warm-up
-	End      time.Duration // end of the measured window; 0: not known
+	End      time.Duration // end of the measured window; 0: unknown
 	Drain    time.Duration // the longest drain
-	Messages uint64        // to measure, where End is not known; 0: not known either
-	Closed   bool          // closed loop: nothing is offered
+	Messages uint64        // number to measure, if End is unknown; 0: unknown too
+	Closed   bool          // closed loop: no offered rate
 	Sends    bool          // there are producers
 	Receives bool          // there are consumers
-	Backlog  bool          // consumers begin when all has been sent
+	Backlog  bool          // consumers begin when everything has been sent
 }
 
-// A Live shows one run. Its methods may be called from any goroutine. Errors in
-// writing are ignored: a run goes on without a viewer.
+// A Live shows the progress of one run. Its methods may be called from any goroutine. It ignores write
+// errors, since a run must not depend on its viewer.
 type Live struct {
 	mu   sync.Mutex
 	to   rewriter
 	plan LivePlan
 
-	doing   string        // in words, before the first message and after the last; "" while the phase says it
-	since   time.Time     // of doing
-	quiet   chan struct{} // ends what shows how long; nil: nothing does
+	doing   string        // activity before the first message or after the last; "" during a phase
+	since   time.Time     // start of doing
+	quiet   chan struct{} // closed to stop showing the elapsed time; nil: not shown
 	phase   string        // "warmup", "measure", "drain"
 	drained int64         // when the drain began
 	ended   bool
 	seen    *liveFigures // nil: nothing to show yet
 	said    repeatedEvents
-	part    []byte // of a line that Write was given the beginning of
+	part    []byte // incomplete line given to Write
 }
 
-// liveFigures are what the block shows.
+// liveFigures are the figures of the block.
 type liveFigures struct {
-	at             int64            // the instant of the reading, ns
+	at             int64            // time of the reading, ns
 	seconds        float64          // length of the last interval
-	last, all      measure.Counters // of the last interval, and since the beginning
+	last, all      measure.Counters // of the last interval, and since the start
 	backlog        uint64
-	done           uint64 // messages of the window that came to an end
+	done           uint64 // messages of the window that completed
 	send, e2e, rtt [measure.NumPhases]measure.Counts
 	late           [measure.NumPhases]measure.Counts
 }
@@ -74,15 +74,15 @@ func NewLive(t Terminal, p LivePlan) *Live {
 
 func (v *Live) silent() bool { return v.to.out == nil }
 
-// How often a view shows anew how long something takes: in the block, and as a line.
+// How often a view updates the elapsed time: in the block, and as a line.
 const (
 	liveTick   = time.Second
-	ticksALine = 10 // ticks
+	ticksALine = 10 // in ticks
 )
 
-// Doing says what weir is about before the first message, or after the last, "starting
-// jetstream". It stands in the block, with how long it takes, until something else does.
-// Where there are lines instead, one is written every 10 s.
+// Doing shows what weir is doing before the first message or after the last, such as "starting jetstream".
+// The block shows it with the elapsed time until something replaces it. Without a block, a line is written
+// every 10 s.
 func (v *Live) Doing(what string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -96,7 +96,7 @@ func (v *Live) Doing(what string) {
 	}
 }
 
-// count shows how long something takes, until quiet is closed.
+// count shows the elapsed time until quiet is closed.
 func (v *Live) count(quiet <-chan struct{}) {
 	t := time.NewTicker(liveTick)
 	defer t.Stop()
@@ -118,7 +118,7 @@ func (v *Live) count(quiet <-chan struct{}) {
 	}
 }
 
-// did ends what Doing said.
+// did ends the activity that Doing set.
 func (v *Live) did() {
 	v.doing = ""
 	if v.quiet != nil {
@@ -127,14 +127,14 @@ func (v *Live) did() {
 	}
 }
 
-// Note says a line that stays.
+// Note writes a permanent line.
 func (v *Live) Note(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.draw(cleaned(fmt.Sprintf(format, args...)))
 }
 
-// Write takes lines from elsewhere, such as a log's, which stay above the block.
+// Write writes lines of others, such as a log's, above the block.
 func (v *Live) Write(b []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -154,9 +154,8 @@ func (v *Live) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Event tells of something that happened at an instant of the run; the kinds are
-// the engine's. Of what happens again and again the first is told, and then
-// less and less often how many there were.
+// Event reports an event of the run at an instant; kinds are the engine's. Of a recurring event it shows
+// the first, then counts at growing intervals.
 func (v *Live) Event(at int64, kind, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -176,7 +175,7 @@ func (v *Live) Event(at int64, kind, text string) {
 	}
 }
 
-// Interval shows what happened since the last one.
+// Interval shows what happened in the last interval.
 func (v *Live) Interval(iv *measure.Interval) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -198,8 +197,8 @@ func (v *Live) Interval(iv *measure.Interval) {
 	}
 }
 
-// Done takes the block away, after a last line for each thing that happened more
-// often than was told. What is written later stays where it is written.
+// Done removes the block, after a last line for each recurring event with unreported occurrences. Lines
+// written later are not rewritten.
 func (v *Live) Done() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -216,7 +215,7 @@ func (v *Live) Done() {
 	v.draw(lines...)
 }
 
-// draw writes lines that stay and, on a terminal, the block anew.
+// draw writes permanent lines and, on a terminal, redraws the block.
 func (v *Live) draw(lines ...string) {
 	switch {
 	case v.silent():
@@ -230,8 +229,7 @@ func (v *Live) draw(lines ...string) {
 	}
 }
 
-// add counts an interval. A closed loop has no response, so its service times
-// are shown.
+// add counts an interval. A closed loop has no response, so it shows service times.
 func (f *liveFigures) add(iv *measure.Interval, closed bool) {
 	send, e2e, rtt := measure.SendResponse, measure.E2EResponse, measure.RTTResponse
 	if closed {
@@ -261,23 +259,21 @@ func addCounters(into, c *measure.Counters) {
 	into.Received += c.Received
 }
 
-// underWay is how many messages have not come to their end, as far as a reading
-// can tell.
+// underWay is the number of messages that have not completed, as far as a reading shows.
 func (f *liveFigures) underWay() uint64 {
 	return f.waiting() + f.unconfirmed() + f.backlog
 }
 
-// waiting is how many messages are due and not sent.
+// waiting is the number of messages that are due but not sent.
 func (f *liveFigures) waiting() uint64 { return excess(f.all.Scheduled, f.all.Sent+f.all.Dropped) }
 
-// unconfirmed is how many are sent and neither confirmed nor failed.
+// unconfirmed is the number of messages sent, but neither confirmed nor failed.
 func (f *liveFigures) unconfirmed() uint64 { return excess(f.all.Sent, f.all.Confirmed+f.all.Failed) }
 
-// excess is by how much a exceeds b; the counters of a reading are not all of one
-// instant.
+// excess is a - b, at least 0, since the counters of a reading are not read at one instant.
 func excess(a, b uint64) uint64 { return a - min(a, b) }
 
-// cleaned makes a text of others safe to show, in one line. What cannot be shown is left out.
+// cleaned makes foreign text safe to show in one line. It drops unprintable characters.
 func cleaned(s string) string {
 	return strings.ReplaceAll(layout.Printable(strings.TrimRight(s, "\r\n")), string(unicode.ReplacementChar), "")
 }

@@ -11,13 +11,12 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// A Console is where a program's errors and log go. While a run is shown there, what is
-// written goes above its block.
+// A Console receives a program's errors and log. While it shows a run, output goes above the block.
 type Console struct {
 	Out io.Writer
 
 	mu   sync.Mutex
-	view *Live // of the run that is shown; nil: none
+	view *Live // of the run on show; nil: none
 }
 
 // Write implements io.Writer.
@@ -36,8 +35,8 @@ func (c *Console) show(v *Live) {
 	c.view = v
 }
 
-// Live returns the view of a run, and lets it have the console until done is called. t is
-// what the console is; a quiet view shows nothing.
+// View returns the view of a run, which has the console until done is called. t describes the console; a
+// quiet view shows nothing.
 func (c *Console) View(t Terminal, p LivePlan, quiet bool) (v *Live, done func()) {
 	if quiet {
 		t.Out = nil
@@ -52,7 +51,7 @@ func (c *Console) View(t Terminal, p LivePlan, quiet bool) (v *Live, done func()
 	}
 }
 
-// LivePlanOf is what is known of a run of a scenario. which names it among several.
+// LivePlanOf returns what is known of a run of a scenario. which says which of several runs it is.
 func LivePlanOf(s *scenario.Scenario, which string) LivePlan {
 	return LivePlan{
 		Which:    which,
@@ -67,8 +66,8 @@ func LivePlanOf(s *scenario.Scenario, which string) LivePlan {
 	}
 }
 
-// IgnoreClosedPipe is an output with a reader that may leave when it has seen enough, which is not a
-// failure: what comes after it is thrown away.
+// IgnoreClosedPipe returns a writer to w that discards output after the reader has closed the pipe, which
+// is not a failure.
 func IgnoreClosedPipe(w io.Writer) io.Writer { return &closedPipeWriter{w: w} }
 
 type closedPipeWriter struct {

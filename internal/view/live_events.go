@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	// repeatPause is how long nothing is said of what has been told; it doubles each
-	// time, so that a long run's repetitions stay a few lines.
+	// repeatPause is the first pause in reporting a recurring event. It doubles each time, so that a long
+	// run's repetitions stay a few lines.
 	repeatPause = int64(10 * time.Second)
-	// mostEventKinds bounds how many things are told apart; what comes beyond is told by
-	// its kind alone.
+	// mostEventKinds bounds the distinct texts; further ones are grouped by kind alone.
 	mostEventKinds = 64
-	// longStop is the shortest stop of weir's own garbage collector that is worth
-	// a line. All are in events.jsonl, and the verdict looks at all.
+	// longStop is the shortest garbage collection pause of weir that gets a line. All are in events.jsonl,
+	// and the verdict considers all.
 	longStop = time.Millisecond
 )
 
-// eventWords of the engine's and the drivers' kinds of events.
+// eventWords are the words for the engine's and the drivers' kinds of events.
 var eventWords = map[string]string{
 	"failed":       "the run ends at once",
 	"gone":         "the system is gone",
@@ -42,7 +41,7 @@ var eventWords = map[string]string{
 	"churn":        "a consumer closed",
 }
 
-// repeatedEvents collapses what happens again and again.
+// repeatedEvents groups recurring events.
 type repeatedEvents struct {
 	from  int64 // the end of the warm-up, since the epoch
 	order []string
@@ -50,13 +49,13 @@ type repeatedEvents struct {
 }
 
 type repeatedEvent struct {
-	line string // the last, without its instant
-	more uint64 // not told yet
+	line string // last line, without its time
+	more uint64 // not reported yet
 	gap  int64
-	next int64 // when it may be told again
+	next int64 // earliest time of the next report
 }
 
-// tell returns the line for an event, "" where it is only counted.
+// tell returns the line for an event, "" if it is only counted.
 func (r *repeatedEvents) tell(at int64, kind, text string) string {
 	text = cleaned(text)
 	if kind == "gc" {
@@ -75,7 +74,7 @@ func (r *repeatedEvents) tell(at int64, kind, text string) string {
 		line += ": " + text
 	}
 	key := kind + " " + numberless(text)
-	if kind == "server" { // each is a process of its own
+	if kind == "server" { // each server is a process of its own
 		key = kind + " " + text
 	}
 	e := r.of[key]
@@ -103,7 +102,7 @@ func (r *repeatedEvents) tell(at int64, kind, text string) string {
 	return s
 }
 
-// rest returns a line for each thing that happened more often than was told.
+// rest returns a line for each event with unreported occurrences.
 func (r *repeatedEvents) rest() []string {
 	var lines []string
 	for _, key := range r.order {
@@ -119,8 +118,8 @@ func (r *repeatedEvents) rest() []string {
 	return lines
 }
 
-// when is the instant before an event's line, none before the epoch: since the end of the
-// warm-up, which is below 0, as the report has it.
+// when is the time at the start of an event's line, empty before the epoch: since the end of the warm-up,
+// negative during it, as in the report.
 func (r *repeatedEvents) when(at int64) string {
 	if at <= 0 {
 		return ""
@@ -135,11 +134,10 @@ func (r *repeatedEvents) when(at int64) string {
 	}
 }
 
-// collected says what the text of a collection tells, and whether its longest stop is too
-// short to be worth telling.
+// collected describes a garbage collection, and reports whether its longest pause is too short to mention.
 func collected(text string) (says string, short bool) {
 	cycles, last, ok := strings.Cut(text, " cycles, longest stop ")
-	agent := cycles[:strings.LastIndexByte(cycles, ' ')+1] // of several processes, which: "producers: "
+	agent := cycles[:strings.LastIndexByte(cycles, ' ')+1] // with several processes, names which: "producers: "
 	d, err := time.ParseDuration(last)
 	n, bad := strconv.ParseUint(cycles[len(agent):], 10, 64)
 	if !ok || err != nil || bad != nil {
@@ -148,8 +146,7 @@ func collected(text string) (says string, short bool) {
 	return fmt.Sprintf("%sstops of up to %s (%s)", agent, quantity.Time(int64(d)), quantity.Counted(n, "cycle", "cycles")), d < longStop
 }
 
-// numberless takes the digits out of s, so that texts which differ in nothing
-// else are one.
+// numberless removes digits, to group texts that differ in nothing else.
 func numberless(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

@@ -33,7 +33,7 @@ func TestRepeatedEventsAreReportedLessOften(t *testing.T) {
 	}
 }
 
-// TestInstantsCountFromTheEndOfTheWarmUp, as those of the report do.
+// As in the report.
 func TestInstantsCountFromTheEndOfTheWarmUp(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[int64]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// A row is a line of the block: figures with their names.
+// A liveRow is a line of the block: figures with their names.
 type liveRow struct {
 	name   string
 	fields []liveField
@@ -30,7 +30,7 @@ const (
 	widestRow  = 2 + nameWidth + 3*(fieldWidth+valueWidth)
 )
 
-// head says in words what is going on and how long it still takes.
+// head says what is happening and how long it will take.
 func (v *Live) head() string {
 	what := v.now()
 	if v.plan.Which == "" {
@@ -89,8 +89,8 @@ func (v *Live) now() string {
 	return "measuring for " + quantity.Span(time.Duration(f.at).Round(time.Second))
 }
 
-// counts reports whether the head says how many messages the drain waits for: not before
-// the first reading of it, and not of what others sent.
+// counts reports whether the head shows how many messages the drain waits for: not before its first
+// reading, and not for messages that others sent.
 func (v *Live) counts() bool {
 	return v.phase == "drain" && v.plan.Sends && v.seen != nil && v.seen.at >= v.drained
 }
@@ -102,7 +102,7 @@ func timeLeft(d time.Duration) string {
 	return ", " + quantity.Span(d) + " left"
 }
 
-// rows are the figures.
+// rows returns the figures.
 func (v *Live) rows() []liveRow {
 	f, p := v.seen, v.plan
 	if f == nil || v.phase == "" {
@@ -139,7 +139,7 @@ func (v *Live) rows() []liveRow {
 		switch {
 		case d.of[phase].Total() > 0:
 			rows = append(rows, liveRow{name: d.name, fields: []liveField{{"p50", soFar(&d.of[phase], 50)}, {"p99", soFar(&d.of[phase], 99)}, {"max", soFar(&d.of[phase], 100)}}})
-		case phase == measure.Measure && d.of[measure.WarmUp].Total() > 0: // what is measured is still on its way
+		case phase == measure.Measure && d.of[measure.WarmUp].Total() > 0: // measured messages are still in flight
 			rows = append(rows, liveRow{name: d.name, fields: []liveField{{"", "none yet, only of warm-up messages"}}})
 		}
 	}
@@ -170,7 +170,7 @@ func (v *Live) rows() []liveRow {
 	return rows
 }
 
-// trouble is what did not go well since the beginning.
+// trouble lists the errors since the start.
 func trouble(c *measure.Counters) []liveField {
 	var fields []liveField
 	if c.Failed > 0 {
@@ -182,9 +182,8 @@ func trouble(c *measure.Counters) []liveField {
 	return fields
 }
 
-// held is what has piled up in an open loop while the system stalls: a second's
-// worth and more that is sent and not confirmed, or due and not sent. In the
-// drain the head says it.
+// held shows messages that pile up in an open loop while the system stalls: at least a second's worth sent
+// and not confirmed, or due and not sent. In the drain the head shows it.
 func (v *Live) held() []liveField {
 	f := v.seen
 	if v.plan.Closed || v.phase == "drain" || f.seconds <= 0 {
@@ -208,7 +207,7 @@ func anySample(all ...*[measure.NumPhases]measure.Counts) bool {
 	})
 }
 
-// soFar is a percentile so far, for eyes only; "-" where there is none yet.
+// soFar is a percentile so far, for display only; "-" if there is none yet.
 func soFar(c *measure.Counts, p float64) string {
 	if c.Total() == 0 {
 		return "-"
@@ -216,10 +215,9 @@ func soFar(c *measure.Counts, p float64) string {
 	return quantity.Time(c.Percentile(p))
 }
 
-// frame is the block for a terminal of cols columns, and no more lines than it
-// can hold; lines 0: not known.
+// frame returns the block for a terminal of cols columns, with no more lines than fit; lines 0: unknown.
 func (v *Live) frame(cols, lines int) []paintedLine {
-	most := cols - 1 // the last column would break the line
+	most := cols - 1 // writing the last column would wrap the line
 	rows := v.rows()
 	var out []paintedLine
 	if head := v.head(); v.plan.Which == "" || utf8.RuneCountInString(head) <= most {
@@ -247,7 +245,7 @@ func (v *Live) paint(code, s string) paintedLine {
 	return paintedLine{s, code + s + reset}
 }
 
-// spread writes a row in columns.
+// spread lays a row out in columns.
 func (v *Live) spread(r liveRow) paintedLine {
 	var text, painted strings.Builder
 	put := func(s, code string, width int) {
@@ -275,7 +273,7 @@ func (v *Live) spread(r liveRow) paintedLine {
 	return paintedLine{text.String(), painted.String()}
 }
 
-// flow writes a row in as many lines of at most width characters as it takes.
+// flow writes a row in as many lines of at most width characters as it needs.
 func (v *Live) flow(r liveRow, width int) []paintedLine {
 	code := ""
 	if r.alarm {
@@ -298,7 +296,7 @@ func (v *Live) flow(r liveRow, width int) []paintedLine {
 	return append(out, v.paint(code, cutTo(now, width)))
 }
 
-// plain is all of it in one line.
+// plain returns everything in one line.
 func (v *Live) plain() string {
 	parts := []string{v.head()}
 	for _, r := range v.rows() {

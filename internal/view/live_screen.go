@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Control sequences of ECMA-48 that every terminal but a dumb one knows.
+// ECMA-48 control sequences, known to every terminal but a dumb one.
 const (
 	toEndOfLine = "\x1b[K"
 	toEnd       = "\x1b[J"
@@ -17,22 +17,22 @@ const (
 	red         = "\x1b[1;31m"
 )
 
-// usualColumns are the columns of a terminal that does not tell.
+// usualColumns is used if the terminal's width is unknown.
 const usualColumns = 80
 
-// A screen writes lines, and below them, where it may, a block that it
-// rewrites. The cursor rests at the beginning of the line below the block.
+// A rewriter writes lines and, if allowed, a block below them that it rewrites. The cursor rests at the
+// start of the line below the block.
 type rewriter struct {
 	out     io.Writer
 	rewrite bool
 	colour  bool
 	size    func() (cols, lines int)
 
-	shown []int // characters of each line of the block on the screen
+	shown []int // characters in each line of the block on screen
 	buf   bytes.Buffer
 }
 
-// measured returns the size of the terminal, 0 lines where it is not known.
+// measured returns the size of the terminal, 0 lines if unknown.
 func (s *rewriter) measured() (cols, lines int) {
 	if s.size != nil {
 		cols, lines = s.size()
@@ -43,7 +43,7 @@ func (s *rewriter) measured() (cols, lines int) {
 	return cols, max(lines, 0)
 }
 
-// lines writes lines that stay.
+// lines writes permanent lines.
 func (s *rewriter) lines(lines ...string) {
 	s.buf.Reset()
 	for _, l := range lines {
@@ -52,11 +52,10 @@ func (s *rewriter) lines(lines ...string) {
 	s.flush()
 }
 
-// A line of the block: its text, and the same with its colours.
+// A paintedLine is a line of the block: its text, and the same with colours.
 type paintedLine struct{ text, painted string }
 
-// block writes lines that stay and replaces the block, in a single write so that
-// nothing flickers.
+// block writes permanent lines and replaces the block, in a single write to avoid flicker.
 func (s *rewriter) block(above []string, lines []paintedLine) {
 	cols, _ := s.measured()
 	s.buf.Reset()
@@ -64,8 +63,8 @@ func (s *rewriter) block(above []string, lines []paintedLine) {
 		s.buf.WriteString("\x1b[" + strconv.Itoa(n) + "A")
 	}
 	if len(above) > 0 || len(lines) == 0 {
-		// These may fill a line to its last column, where taking away the rest of
-		// the line would take the last character on some terminals.
+		// These lines may fill the last column, where erasing the rest of the line would erase the last
+		// character on some terminals.
 		s.buf.WriteString("\r" + toEnd)
 	}
 	for _, l := range above {
@@ -82,10 +81,9 @@ func (s *rewriter) block(above []string, lines []paintedLine) {
 	s.flush()
 }
 
-// fits reports whether the block on the screen is still in as many lines as it
-// was written in. In a window that has become narrower its lines are cut or
-// broken, which one differs; it is left there rather than to wipe out what
-// stands above it.
+// fits reports whether the block still takes as many lines on screen as when written. If the window has
+// become narrower, terminals either cut or wrap its lines, so it is left alone rather than risk erasing the
+// text above it.
 func (s *rewriter) fits(cols int) bool {
 	for _, n := range s.shown {
 		if n >= cols {
@@ -97,6 +95,6 @@ func (s *rewriter) fits(cols int) bool {
 
 func (s *rewriter) flush() {
 	if s.buf.Len() > 0 {
-		_, _ = s.out.Write(s.buf.Bytes()) // no place to report it
+		_, _ = s.out.Write(s.buf.Bytes()) // write errors cannot be reported anywhere
 	}
 }

@@ -238,7 +238,7 @@ func TestRoundTripsAreShownIfPresent(t *testing.T) {
 	}
 }
 
-// TestPercentilesBesideFailuresAreMarked: what failed, found no room or waits is in no percentile.
+// Messages that failed, found no room or wait are in no percentile.
 func TestPercentilesBesideFailuresAreMarked(t *testing.T) {
 	t.Parallel()
 	const says = "; percentiles of completed messages only; "
@@ -307,8 +307,7 @@ func TestStallOfOneSecondShowsBacklog(t *testing.T) {
 	}
 }
 
-// TestLongWaitShowsElapsedTime: a starting server is shown anew each second on a
-// terminal, and as a line every 10 s elsewhere.
+// A starting server's elapsed time is updated each second on a terminal, and written every 10 s elsewhere.
 func TestLongWaitShowsElapsedTime(t *testing.T) {
 	for _, rewrite := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,8 +7,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestLatenessMarkPerResponse: the lateness of the run is the same for
-// both, and over half of one of them only.
+// Both responses have the run's lateness, but only one is dominated by it.
 func TestLatenessMarkPerResponse(t *testing.T) {
 	t.Parallel()
 	at := func(ns int64) *result.Dist {
@@ -31,8 +30,7 @@ func TestLatenessMarkPerResponse(t *testing.T) {
 	}
 }
 
-// TestAFindingIsPrintedOnce, with the check that tells it; what an HTML page folds
-// away has every check.
+// Only the check that reports a finding prints it; the folded part of an HTML page has every check.
 func TestAFindingIsPrintedOnce(t *testing.T) {
 	t.Parallel()
 	r := &result.Result{Verdict: result.Verdict{Status: result.Suspect, Checks: []result.Check{

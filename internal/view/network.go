@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// network writes what was between clients and servers: asked, measured, carried.
+// network writes the network between clients and servers: requested, measured, carried.
 func (t *single) network() {
 	n := t.r.Network
 	if n == nil {
@@ -20,7 +20,7 @@ func (t *single) network() {
 	t.Labelled("", plain("from the system: "+wayOf(&n.FromSystem)))
 }
 
-// networkMeans says what was between clients and servers, and how long a round trip took.
+// networkMeans summarizes the network between clients and servers, with its round-trip time.
 func (t *single) networkMeans() {
 	n := t.r.Network
 	head := n.Means
@@ -34,7 +34,7 @@ func (t *single) networkMeans() {
 	t.Labelled("network", plain(head))
 }
 
-// wayOf says what one direction was asked to do, what was measured, and what it did.
+// wayOf describes one direction: what it was configured to do, what was measured, and what it did.
 func wayOf(d *result.Direction) string {
 	a, m := &d.Asked, &d.Measured
 	says := []string{fmt.Sprintf("latency %s (measured %s)", quantity.Time(a.LatencyNS), quantity.Time(m.LatencyNS))}

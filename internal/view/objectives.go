@@ -12,15 +12,15 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostObjectives is how many of the objectives a last screen has in lines of their own.
-// Of more than mostReasoned none has its reason.
+// mostObjectives is how many objectives a final screen lists. With more than mostReasoned it omits the
+// reasons.
 const (
 	mostObjectives = 5
 	mostReasoned   = 2
 )
 
-// objectives writes each objective with what was found. In brief the failed ones come first,
-// and one line says how the others of many came out.
+// objectives writes each objective with its result. In brief, failed ones come first and one line counts
+// the rest.
 func (t *single) objectives(brief bool) {
 	slos, rest := t.r.Verdict.SLO, 0
 	if brief {
@@ -57,8 +57,8 @@ func (t *single) objectives(brief bool) {
 	}
 }
 
-// found is the figure that an objective was held against, and its interval. A
-// percentile is shown as in the table.
+// found is the figure that an objective was compared with, and its interval. Percentiles look as in the
+// table.
 func (t *single) found(s *result.SLO) (value layout.Span, between string) {
 	if o, err := judge.ParseObjective(s.Expr); err == nil {
 		of, service := o.Latency()

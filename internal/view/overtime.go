@@ -25,8 +25,7 @@ func latencies(of string) []curve {
 	return []curve{{of + ".p50", "p50", "s1"}, {of + ".p99", "p99", "s2"}, {of + ".p99.9", "p99.9", "s3"}, {of + ".max", "max", "s4"}}
 }
 
-// overTime puts the run's course on the page: one chart below the other, all with
-// the same time.
+// overTime adds the run's course: charts one below the other with the same time axis.
 func (t *single) overTime() {
 	c := t.Course
 	if c == nil || len(c.tracks) == 0 {
@@ -94,7 +93,7 @@ func (t *single) overTimeSays() string {
 func timeText(v float64) string  { return quantity.Time(int64(v)) }
 func countText(v float64) string { return quantity.Count(uint64(max(0, v))) }
 
-// over is a chart over time of messages and their latencies.
+// over draws a chart of messages or their latencies over time.
 func (t *single) over(id, title, caption string, height int, unit layout.Unit, curves []curve) {
 	t.drawOver(id, title, caption, height, func(least, most float64) plot.Axis {
 		switch {
@@ -107,12 +106,12 @@ func (t *single) over(id, title, caption string, height int, unit layout.Unit, c
 	}, unit, curves)
 }
 
-// drawOver is any chart over time; axis is of the least value above 0 and the greatest.
+// drawOver draws any chart over time; axis gets the least value above 0 and the greatest.
 func (t *single) drawOver(id, title, caption string, height int, axis func(least, most float64) plot.Axis, unit layout.Unit, curves []curve) {
 	c, log, text := t.Course, unit == layout.Nanoseconds, textOf(unit)
 	curves = slices.DeleteFunc(curves, func(x curve) bool { return len(c.tracks[x.track].points) == 0 })
 	rates := id == "rates"
-	if rates { // those of directions that there were
+	if rates { // of directions that occur
 		curves = slices.DeleteFunc(curves, func(x curve) bool { return c.most(x.track) == 0 })
 	}
 	least, most, zero := math.Inf(1), 0.0, false
@@ -126,7 +125,7 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 		}
 	}
 	if len(curves) == 0 || most == 0 {
-		return // nothing of the kind
+		return // no values
 	}
 	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: t.o.drawn + id, Title: title + " over time", Height: height}}
 	for _, s := range c.spans {
@@ -161,7 +160,7 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	f.Y = axis(least, most)
 	f.Columns = c.tell(curves, text)
 	f.Marks = c.strokes()
-	if log || unit == layout.Numbers || rates { // of messages: the charts of the host would say it again
+	if log || unit == layout.Numbers || rates { // of messages: charts of the host need not repeat it
 		f.Under = c.stalled()
 	}
 	f.Desc = c.describe(curves, text)
@@ -180,7 +179,7 @@ func textOf(unit layout.Unit) func(float64) string {
 	}[unit]
 }
 
-// squares are the host-limited seconds of a line.
+// squares marks the host-limited seconds of a line.
 func (c *Course) squares(x curve, at []float64, text func(float64) string, series int) plot.Line {
 	l := plot.Line{Class: "host " + x.class, Series: series, Dots: true}
 	for _, p := range c.tracks[x.track].points {
@@ -191,12 +190,11 @@ func (c *Course) squares(x curve, at []float64, text func(float64) string, serie
 	return l
 }
 
-// farOff is how many times what was measured a limit may be, or what was measured the
-// limit, so that both are in one chart.
+// farOff is the largest ratio between a limit and the measured values at which a chart shows both.
 const farOff = 100
 
-// promises draws the limits of a direction's objectives, and returns the ends of an axis
-// that holds them. Of responses and services a chart may have one.
+// promises draws the limits of a direction's objectives, and returns axis ends that include them. A chart
+// may have limits of responses or of services.
 func (t *single) promises(f *layout.Chart, of string, least, most float64, services bool) (float64, float64) {
 	drawn := map[float64]bool{}
 	for i := range t.r.Verdict.SLO {
@@ -221,8 +219,7 @@ func (t *single) promises(f *layout.Chart, of string, least, most float64, servi
 	return least, most
 }
 
-// stalled are the times in which the host woke nothing, under the time axis. It is nil
-// where none is known.
+// stalled returns the host's scheduling stalls, as marks under the time axis; nil if unknown.
 func (c *Course) stalled() []plot.Mark {
 	var out []plot.Mark
 	for _, s := range c.stalls {
@@ -242,7 +239,7 @@ func (c *Course) most(name string) float64 {
 	return most
 }
 
-// between writes the lowest and the highest of some values.
+// between formats the lowest and the highest of a range.
 func between(r [2]float64, text func(float64) string) string {
 	switch {
 	case math.IsNaN(r[0]):
@@ -253,7 +250,7 @@ func between(r [2]float64, text func(float64) string) string {
 	return text(r[0]) + " to " + text(r[1])
 }
 
-// tell says what the values are in each column.
+// tell describes the values in each column.
 func (c *Course) tell(curves []curve, text func(float64) string) []plot.Column {
 	n := c.columns()
 	out := make([]plot.Column, n)
@@ -268,10 +265,10 @@ func (c *Course) tell(curves []curve, text func(float64) string) []plot.Column {
 	return out
 }
 
-// seconded is an instant of the run.
+// seconded formats a time of the run.
 func seconded(s float64) string {
 	if math.Abs(s) < 0.05 {
-		s = 0 // and not -0.0
+		s = 0 // not -0.0
 	}
 	return quantity.Commas(fmt.Sprintf("%.1f", s)) + " s"
 }
@@ -295,12 +292,12 @@ func (c *Course) describe(curves []curve, text func(float64) string) string {
 	return fmt.Sprintf("From %s to %s of the run: %s.", seconded(c.from), seconded(c.to), strings.Join(says, "; "))
 }
 
-// strokes are the events as marks: what comes often is short.
+// strokes returns the events as marks; frequent events get short ones.
 func (c *Course) strokes() []plot.Mark {
 	var out []plot.Mark
 	for _, h := range c.marks {
 		if h.kind == slow.Hiccup && len(c.stalls) > 0 {
-			continue // under the axis
+			continue // shown under the axis
 		}
 		m := plot.Mark{X: h.at, Class: "event", Tall: true, Text: h.kind + " at " + seconded(h.at) + ": " + h.text}
 		if h.kind == "gc" || h.kind == "hiccup" {

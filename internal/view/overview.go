@@ -14,15 +14,15 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// An Entry is a run that is shown.
+// An Entry is a run to show.
 type Entry struct {
 	result.Entry
-	Review  *judge.Review // how the verdict of Result was reached again; nil: it is the stored one
-	Windows *Windows      // its samples in parts of the time; nil: not asked for
-	Course  *Course       // how it went, for a browser's page only; nil where it is not known
+	Review  *judge.Review // judgement repeated on Result; nil: its verdict is the stored one
+	Windows *Windows      // its samples in windows; nil: not requested
+	Course  *Course       // its course, for HTML only; nil if unknown
 }
 
-// Entries are runs that are shown, with nothing but what their folders hold.
+// Entries returns runs to show, with only what their folders hold.
 func Entries(runs []result.Entry) []Entry {
 	all := make([]Entry, len(runs))
 	for i, e := range runs {
@@ -31,7 +31,7 @@ func Entries(runs []result.Entry) []Entry {
 	return all
 }
 
-// Loaded are the same runs without what is only shown.
+// Loaded returns the same runs without what is only for display.
 func Loaded(entries []Entry) []result.Entry {
 	all := make([]result.Entry, len(entries))
 	for i, e := range entries {
@@ -40,11 +40,9 @@ func Loaded(entries []Entry) []result.Entry {
 	return all
 }
 
-// Overview writes several results for a terminal: how many are valid, what the
-// runs differ in, and a table with a row for each in the order given. It ranks
-// nothing, and says where figures must not be ranked: guarantees, hosts or loops
-// that differ. With Full each run follows as Text writes it. The error is that
-// of w.
+// Overview writes several results for a terminal: how many are valid, how the runs differ, and a table with
+// a row for each in the order given. It does not rank, and says where guarantees, hosts or loops differ so
+// that figures must not be ranked. With Full each run follows as in Text. It returns the error of w.
 func Overview(w io.Writer, entries []Entry, o Options) error {
 	if o.Short {
 		return overviewScreen(entries, o).Write(w, MostLines, o.Width, o.Colour)
@@ -69,7 +67,7 @@ func Overview(w io.Writer, entries []Entry, o Options) error {
 	return err
 }
 
-// OverviewMarkdown writes the same in the Markdown of GitHub.
+// OverviewMarkdown is Overview in GitHub Markdown.
 func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
 	p.Heading(o.named(runs(len(entries))))
@@ -90,7 +88,7 @@ func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 
 func runs(n int) string { return quantity.Counted(n, "run", "runs") }
 
-// named is the title of a page of runs: what a search was for, or the name.
+// named is the title of a page of runs: the purpose of a search, or the name.
 func (o Options) named(name string) string {
 	if len(o.Searches) == 1 {
 		return o.Searches[0].name()
@@ -98,7 +96,7 @@ func (o Options) named(name string) string {
 	return name
 }
 
-// overview puts several results on a page, the answer in short first or not.
+// overview writes several results to a page, with the short answer first or not.
 func overview(p *layout.Page, entries []Entry, first bool, o Options) {
 	tally(p, entries)
 	if first {
@@ -119,7 +117,7 @@ func overview(p *layout.Page, entries []Entry, first bool, o Options) {
 	reviews(p, entries)
 }
 
-// marksOf explains the marks of figures in a table of runs.
+// marksOf explains the marks on figures in a table of runs.
 func marksOf(p *layout.Page, x *layout.Table, entries []Entry) {
 	var rs []*result.Result
 	for _, e := range entries {
@@ -135,7 +133,7 @@ func marksOf(p *layout.Page, x *layout.Table, entries []Entry) {
 	}
 }
 
-// tally says how many runs are valid, and how many objectives were met.
+// tally counts the valid runs and the objectives met.
 func tally(p *layout.Page, entries []Entry) {
 	verdicts, outcomes := map[string]int{}, map[string]int{}
 	interrupted := 0
@@ -178,16 +176,15 @@ func tally(p *layout.Page, entries []Entry) {
 	}
 }
 
-// said is what became of an objective, in a count of them.
+// said names the outcome of an objective in a count.
 func said(o result.Outcome) string {
 	return map[result.Outcome]string{result.Pass: "passed", result.Fail: "failed", result.Undecided: "undecided"}[o]
 }
 
-// longestLabel bounds the first column, so that others fit beside it.
+// longestLabel bounds the first column, to leave room for the others.
 const longestLabel = 40
 
-// labels are what the rows are called: the runs' names, and where two have the
-// same their folders.
+// labels returns the rows' names: the runs' names, with their folders where two are the same.
 func labels(entries []Entry) []string {
 	of := func(name func(Entry) string) ([]string, bool) {
 		var out []string
@@ -218,7 +215,7 @@ func labels(entries []Entry) []string {
 	return names
 }
 
-// A reading is a column of the overview: its head and what it shows of a run.
+// A reading is a column of the overview: its heading and the cell of each run.
 type reading struct {
 	layout.Column
 	of func(*result.Result) layout.Span
@@ -246,7 +243,7 @@ func overviewTable(entries []Entry) *layout.Table {
 	return x
 }
 
-// identity is what was measured and how it went.
+// identity returns the columns that say what was measured and whether it is valid.
 func identity(results []*result.Result) []reading {
 	words := func(head string, of func(*result.Result) layout.Span) reading {
 		return reading{layout.Column{Head: head, Kind: layout.Word}, of}
@@ -270,7 +267,7 @@ func identity(results []*result.Result) []reading {
 	return out
 }
 
-// objectivesOf says in short what became of a run's objectives.
+// objectivesOf summarizes the outcome of a run's objectives.
 func objectivesOf(r *result.Result) layout.Span {
 	n := map[result.Outcome]int{}
 	for i := range r.Verdict.SLO {
@@ -289,7 +286,7 @@ func objectivesOf(r *result.Result) layout.Span {
 	return colour(worst).Of(cmp.Or(strings.Join(parts, ", "), "-"))
 }
 
-// rates are of the measured window, of the directions that any run has.
+// rates returns the rates in the measured window, for the directions that any run has.
 func rates(results []*result.Result) []reading {
 	rate := func(head string, has func(*result.Result) bool, of func(result.Throughput) float64) []reading {
 		if !slices.ContainsFunc(results, has) {
@@ -310,15 +307,14 @@ func rates(results []*result.Result) []reading {
 	)
 }
 
-// tails are the percentiles of each response, and of the service where there is
-// no response.
+// tails returns percentiles of each response, or of the service if there is no response.
 func tails(results []*result.Result) []reading {
 	var out []reading
 	for _, group := range []string{"send", "rtt", "e2e"} {
 		for _, name := range []string{"response", "service"} {
 			find := func(r *result.Result) (distribution, bool) {
 				for _, c := range distributions(r) {
-					if c.group == group && c.name == name && c.interval { // the headline one
+					if c.group == group && c.name == name && c.interval { // the headline distribution
 						return c, true
 					}
 				}
@@ -340,8 +336,7 @@ func tails(results []*result.Result) []reading {
 	return out
 }
 
-// counts are of the whole run, warm-up included: what must not happen must not
-// happen there either.
+// counts covers the whole run with its warm-up: errors there count too.
 func counts(results []*result.Result) []reading {
 	count := func(head string, always bool, has func(*result.Result) bool, of func(result.Messages) uint64) []reading {
 		shows := func(r *result.Result) bool { return has(r) && (always || of(r.MessagesAll) > 0) }

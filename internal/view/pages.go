@@ -7,16 +7,16 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Pages draws the pages that runs write into their folders. One goroutine uses it.
+// Pages draws the pages that runs write into their folders. It is not safe for concurrent use.
 type Pages struct {
-	Session uint64 // messages of a user's session; 0: not asked for
+	Session uint64 // messages in a user's session; 0: not requested
 
-	courses map[string]*Course // of runs by their folders, as many as a page of several draws
+	courses map[string]*Course // by folder, as many as a page of several runs draws
 }
 
 // Run draws a run in the folder dir.
 func (p *Pages) Run(e result.Entry, dir string, percentiles []float64) ([]byte, error) {
-	course, _ := NewCourse(e.Result, e.Result.Intervals, dir) // of a file that cannot be read the run has told
+	course, _ := NewCourse(e.Result, e.Result.Intervals, dir) // the run has already reported files that cannot be read
 	if len(p.courses) < mostDrawn {
 		if p.courses == nil {
 			p.courses = map[string]*Course{}
@@ -31,7 +31,7 @@ func (p *Pages) Run(e result.Entry, dir string, percentiles []float64) ([]byte, 
 // Suite draws the table of a suite.
 func (p *Pages) Suite(r *suite.Report) ([]byte, error) { return SuiteReport{r}.HTML() }
 
-// Runs draws several runs, of which rest more were planned.
+// Runs draws several runs, where rest of the planned ones are missing.
 func (p *Pages) Runs(entries []result.Entry, rest int) ([]byte, error) {
 	all := Entries(entries)
 	for i := range all {

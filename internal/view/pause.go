@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// pause writes how long the consumers took nothing, and how they caught up.
+// pause writes how long the consumers were paused, and how they caught up.
 func (t *single) pause() {
 	x := t.r.Pause
 	if x == nil {
@@ -53,7 +53,7 @@ func (t *single) pause() {
 	}
 }
 
-// paused says how long the consumers took nothing, and how they caught up.
+// paused summarizes how long the consumers were paused, and how they caught up.
 func (t *single) paused() {
 	x := t.r.Pause
 	t.Labelled("pause", plain(fmt.Sprintf("the consumers took nothing for %s from %s on; then %s waited, before rarely more than %s",
@@ -75,10 +75,10 @@ func (t *single) paused() {
 	}
 }
 
-// pausePercentiles are those of old and live messages; 100 is the largest.
+// pausePercentiles are the percentiles for old and live messages; 100 is the largest.
 var pausePercentiles = [...]float64{50, 90, 99, 99.9, 100}
 
-// churn writes how consumers closed and opened again.
+// churn writes how consumers closed and reopened.
 func (t *single) churn() {
 	c := t.r.Churn
 	if c == nil {
@@ -88,7 +88,7 @@ func (t *single) churn() {
 	t.churned()
 }
 
-// churned says how often consumers closed, and how long it took.
+// churned summarizes how often consumers closed, and for how long.
 func (t *single) churned() {
 	c := t.r.Churn
 	if c.Changes == 0 {

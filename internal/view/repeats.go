@@ -12,11 +12,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// shownRepeats is how many repeats have their own values beside the spread.
+// shownRepeats is how many repeats are listed individually beside the spread.
 const shownRepeats = 10
 
-// A repeatedSeries is the runs of one scenario that was done several times, those that are
-// INVALID or interrupted left out.
+// A repeatedSeries is the repeated runs of one scenario, without those INVALID or interrupted.
 type repeatedSeries struct {
 	name        string
 	runs        []Entry
@@ -24,10 +23,10 @@ type repeatedSeries struct {
 	interrupted int // and not INVALID
 }
 
-// has reports whether a run is one of the series, INVALID or not.
+// has reports whether a run belongs to the series, INVALID or not.
 func (s *repeatedSeries) has(e Entry) bool { return e.Result.Run.Scenario() == s.name }
 
-// repeatedIn returns the scenarios with two runs or more that can be used.
+// repeatedIn returns the scenarios with at least two usable runs.
 func repeatedIn(entries []Entry) (out []repeatedSeries) {
 	var names []string
 	groups := map[string][]Entry{}
@@ -36,7 +35,7 @@ func repeatedIn(entries []Entry) (out []repeatedSeries) {
 		repeated[e.Result.Run.Series] = true
 	}
 	for _, e := range entries {
-		name := e.Result.Run.Scenario() // the first may not have known that more would follow
+		name := e.Result.Run.Scenario() // the first may not have known of the repeats
 		if e.Result.Run.Series == "" && !repeated[name] {
 			continue
 		}
@@ -59,9 +58,9 @@ func repeatedIn(entries []Entry) (out []repeatedSeries) {
 	return out
 }
 
-// repeats shows, for every scenario that was done several times, each run's own
-// figures, their spread, and those of all its runs together. The run is the unit:
-// the spread between runs tells more of the next one than any interval within.
+// repeats shows, for every repeated scenario, each run's figures, their spread, and the figures of all
+// samples together. The unit is the run: the spread between runs predicts the next one better than any
+// interval within a run.
 func repeats(p *layout.Page, entries []Entry) {
 	for _, s := range repeatedIn(entries) {
 		p.Gap()
@@ -77,12 +76,12 @@ func repeats(p *layout.Page, entries []Entry) {
 	}
 }
 
-// A repeated is one figure of each of several runs.
+// A repeated is one figure in each of several runs.
 type repeated struct {
 	name     string
 	values   []result.Value
 	write    func(float64) string
-	together string // of all runs as one; "" where that is not known
+	together string // of all samples together; "" if unknown
 }
 
 func repeatsTable(runs []Entry) *layout.Table {
@@ -102,7 +101,7 @@ func repeatsTable(runs []Entry) *layout.Table {
 	return x
 }
 
-// repeatedFigures are those that every run has.
+// repeatedFigures returns the figures that every run has.
 func repeatedFigures(runs []Entry) []repeated {
 	var out []repeated
 	var results []*result.Result
@@ -145,8 +144,7 @@ func repeatedFigures(runs []Entry) []repeated {
 	return out
 }
 
-// percentileOf finds in r a percentile of the distribution that another result
-// has as c; nil where it has none.
+// percentileOf finds in r a percentile of distribution c of another result; nil if it has none.
 func percentileOf(r *result.Result, c distribution, p float64) *result.Percentile {
 	for _, d := range distributions(r) {
 		if d.group == c.group && d.name == c.name {
@@ -156,7 +154,7 @@ func percentileOf(r *result.Result, c distribution, p float64) *result.Percentil
 	return nil
 }
 
-// together is a distribution over all runs. The samples of every run must be known.
+// together merges a distribution over all runs. Every run's samples must be known.
 func together(runs []Entry, c distribution) *result.Dist {
 	tag := c.tag()
 	var observed, censored measure.Counts

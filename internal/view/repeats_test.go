@@ -60,8 +60,7 @@ func TestRepeatsLeaveInvalidRunsOut(t *testing.T) {
 	}
 }
 
-// TestInterruptedRunIsExcludedFromSeries: its figures do not count with the others, and the
-// command that finishes the series is next.
+// Its figures are excluded, and the next command completes the series.
 func TestInterruptedRunIsExcludedFromSeries(t *testing.T) {
 	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 9_000_000, 1000)}
 	entries[2].Result.Run.Interrupted = true

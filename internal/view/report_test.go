@@ -90,8 +90,7 @@ func TestSessionNoteIsOneMarkdownSentence(t *testing.T) {
 	}
 }
 
-// TestInapplicableChecksAreNotCalledUnchecked: what does not apply to a closed
-// loop is not a gap in what was looked at.
+// What does not apply to a closed loop is not a gap in the checks.
 func TestInapplicableChecksAreNotCalledUnchecked(t *testing.T) {
 	t.Parallel()
 	r := run(t, "chan-closed").Result

@@ -9,8 +9,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// reviewed says how a verdict that was reached again compares with the stored one,
-// and what could not be repeated.
+// reviewed compares a repeated judgement with the stored verdict, and says what could not be judged again.
 func (t *single) reviewed(v *judge.Review) {
 	stored, again := colour(v.Stored).Of(strings.ToUpper(string(v.Stored))), "judged again by this version of weir; the stored verdict is "
 	if len(v.Changes) == 0 {
@@ -33,7 +32,7 @@ func (t *single) reviewed(v *judge.Review) {
 	}
 }
 
-// changed says what a check or an objective was and is.
+// changed says what a check or an objective was before, and is now.
 func changed(c judge.Change) []layout.Span {
 	was, is := []layout.Span{plain("stored "), colour(c.Stored).Of(c.Stored)}, []layout.Span{plain(", now "), colour(c.Now).Of(c.Now)}
 	if c.Stored == "" {
@@ -45,7 +44,7 @@ func changed(c judge.Change) []layout.Span {
 	return append(was, is...)
 }
 
-// reviews says for several runs which verdicts are no longer the stored ones.
+// reviews lists the runs whose verdicts differ from the stored ones.
 func reviews(p *layout.Page, entries []Entry) {
 	changed, partly := 0, 0
 	for _, e := range entries {
@@ -78,7 +77,7 @@ func reviews(p *layout.Page, entries []Entry) {
 	}
 }
 
-// differing counts runs that a new verdict differs for.
+// differing counts the runs whose verdict differs.
 func differing(n int) string {
 	if n == 0 {
 		return "no run differs from its stored verdict"

@@ -11,19 +11,17 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostTogether is how many runs are drawn over one time axis, in the colours of at most
-// layout.MostSeries series.
+// mostTogether is how many runs share one time axis, in the colours of at most layout.MostSeries series.
 const mostTogether = 24
 
-// A runCourse is the course of a run among others, and which series of the legend it is of,
-// from 1 on.
+// A runCourse is a run's course and its series in the legend, from 1.
 type runCourse struct {
 	course *Course
 	series int
 }
 
-// onOneAxis draws several runs over one time axis, by the end of the warm-up of each: what each
-// received in a second, by the word that the page has for it, and p99 of each direction.
+// onOneAxis draws several runs over one time axis, aligned at the end of each warm-up: the messages
+// received per second, under the page's word for it, and p99 of each direction.
 func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string) {
 	if len(of) < 2 {
 		return
@@ -72,7 +70,7 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string
 	}
 }
 
-// ends are the least value above 0 and the greatest of lines.
+// ends returns the least value above 0 and the greatest value of lines.
 func ends(lines []plot.Line) (least, most float64) {
 	least = math.Inf(1)
 	for _, l := range lines {
@@ -85,7 +83,7 @@ func ends(lines []plot.Line) (least, most float64) {
 	return least, most
 }
 
-// sameTime draws the runs of an overview, each in a colour of its own.
+// sameTime draws the runs of an overview, each in its own colour.
 func sameTime(p *layout.Page, entries []Entry, names []string) {
 	says := "0 is the end of the warm-up of each run. A step is a second. A gap is a second with too few samples."
 	if n := len(entries); n > layout.MostSeries {
@@ -111,7 +109,7 @@ func (c comparison) sameTime(course func(dir string) *Course) {
 	var of []runCourse
 	var names []string
 	more := false
-	each := max(1, mostTogether/len(c.Sides)) // of each side
+	each := max(1, mostTogether/len(c.Sides)) // runs of each side
 	for i, side := range c.Sides {
 		names = append(names, side.Side)
 		drawn := 0

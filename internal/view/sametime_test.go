@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// TestOverviewRunsShareTimeAxis: up to as many as can be told apart.
+// Up to as many as can be distinguished.
 func TestOverviewRunsShareTimeAxis(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]bool{1: false, 2: true, mostColours: true, layout.MostSeries + 1: true} {
@@ -41,8 +41,8 @@ func TestOverviewRunsShareTimeAxis(t *testing.T) {
 	}
 }
 
-// TestComparedRunsShareTimeAxis: each in the colour of its side, those that count and
-// can be drawn, and at most so many. The conclusion comes first.
+// Each in its side's colour, only usable runs with a course, and a limited number. The conclusion comes
+// first.
 func TestComparedRunsShareTimeAxis(t *testing.T) {
 	t.Parallel()
 	found := &compare.Comparison{Alpha: 0.05, Sides: []compare.SideSummary{{Side: "A", Given: "<a>"}, {Side: "B", Given: "b", Tally: &compare.Tally{}}}}

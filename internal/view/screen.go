@@ -14,43 +14,41 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A last screen has at most MostLines lines of ScreenWidth columns, that of a comparison
-// MostCompared.
+// A final screen has at most MostLines lines of ScreenWidth columns; a comparison's has MostCompared.
 const (
 	MostLines    = 24
 	MostCompared = 12
 	ScreenWidth  = 80
 )
 
-// A Screen is what a verb ends with: some parts of the page that --full prints. Where there is
-// no room for all, the least important parts are left out.
+// A Screen is a verb's final output: parts of the page that --full prints. If there is no room for all, the
+// least important parts are dropped.
 type Screen struct{ parts []part }
 
-// A part of a screen. One of rank 0 is always there; of the others the highest rank goes first.
+// A part of a screen. Parts of rank 0 always stay; of the others the highest rank is dropped first.
 type part struct {
 	rank int
 	*layout.Page
 }
 
-// gap is the rank of the lines that separate parts, advice that of what a finding's advice has
-// beyond two lines.
+// gap is the rank of lines that separate parts; advice that of a finding's advice beyond two lines.
 const (
 	gap    = 6
 	advice = 4
 )
 
-// Add adds what show puts on a page, as a part of a rank.
+// Add adds the page content that show writes, as a part of a rank.
 func (s *Screen) Add(rank int, show func(*layout.Page)) {
 	p := part{rank, new(layout.Page)}
 	show(p.Page)
 	s.parts = append(s.parts, p)
 }
 
-// Gap separates what follows from what is there.
+// Gap separates what follows from what precedes.
 func (s *Screen) Gap() { s.Add(gap, (*layout.Page).Gap) }
 
-// Write writes the screen in at most so many lines, for a terminal of so many columns; 0:
-// ScreenWidth. Text ends after two lines, the advice of a finding after four.
+// Write writes the screen in at most that many lines, for a terminal of that many columns; 0: ScreenWidth.
+// Text is cut after two lines, a finding's advice after four.
 func (s *Screen) Write(w io.Writer, most, columns int, colour bool) error {
 	t := layout.Terminal(cmp.Or(columns, ScreenWidth), colour)
 	t.Brief, t.Advice = 2, 4
@@ -78,8 +76,8 @@ func (s *Screen) Write(w io.Writer, most, columns int, colour bool) error {
 	}
 }
 
-// chosen is a table with its first column, and of the others those that are wanted, in that
-// order. The last ones are left out where there is no room.
+// chosen returns a table of x's first column and the wanted others, in that order. The last ones are
+// dropped if there is no room.
 func chosen(x *layout.Table, wanted ...func(layout.Column) bool) *layout.Table {
 	columns := []int{0}
 	for _, want := range wanted {
@@ -104,7 +102,7 @@ func chosen(x *layout.Table, wanted ...func(layout.Column) bool) *layout.Table {
 	return some
 }
 
-// under wants the columns with a head in the groups of a distribution.
+// under matches the columns with one of the headings in a distribution's groups.
 func under(group string, heads ...string) func(layout.Column) bool {
 	return func(c layout.Column) bool {
 		return strings.HasPrefix(c.Group, group) && slices.Contains(heads, c.Head)
@@ -182,18 +180,18 @@ func (t *single) screen() *Screen {
 	return s
 }
 
-// written says where the files are, and how all of a screen is shown.
+// written says where the files are, and how to show everything.
 func written(p *layout.Page, dir, but string) {
 	p.Line(plain("written to "), layout.Strong.Of(dir), plain(but))
 	allFigures(p, dir)
 }
 
-// allFigures is the command that shows all that is known of a run, or of several.
+// allFigures returns the command that shows everything about a run, or several.
 func allFigures(p *layout.Page, dir string) {
 	p.Add(layout.Block{Form: layout.Labelled, Mark: plain("all figures"), Spans: []layout.Span{plain("weir report " + Quoted(dir) + " --full")}, Whole: true})
 }
 
-// reason writes the finding that counts most, with what to do.
+// reason writes the most important finding, with its advice.
 func (t *single) reason() {
 	if checks := judge.Deciding(&t.r.Verdict); len(checks) > 0 {
 		c := checks[0]
@@ -201,7 +199,7 @@ func (t *single) reason() {
 	}
 }
 
-// screenTables adds the percentiles that matter, and of a profile each stage.
+// screenTables adds the main percentiles, and for a profile each stage.
 func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 	var all []distribution
 	groups := []string{"send", "e2e"}
@@ -247,8 +245,8 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 
 const mostStages = 5
 
-// told are the percentiles of a screen: those that were asked for, else those that most look
-// for and that are known; the largest always.
+// told returns the percentiles of a screen: those requested, else the usual ones as far as known; always
+// the largest.
 func (t *single) told(all []distribution, few bool) []float64 {
 	known := t.rows(all)
 	wanted := []float64{50, 90, 99, 99.9, 100}
@@ -308,7 +306,7 @@ func overviewScreen(entries []Entry, o Options) *Screen {
 	return s
 }
 
-// headlineOf is the group of columns that tells users most: the response that most runs have.
+// headlineOf is the group of the most informative columns: the response that most runs have.
 func headlineOf(x *layout.Table) string {
 	most, group := 0, ""
 	for _, g := range []string{"rtt response", "e2e response", "send response", "e2e service", "send service"} {
@@ -330,7 +328,7 @@ func headlineOf(x *layout.Table) string {
 	return group
 }
 
-// lastOf wants the last column of a group.
+// lastOf matches the last column of a group.
 func lastOf(x *layout.Table, group string) func(layout.Column) bool {
 	head := ""
 	for _, c := range x.Columns {
@@ -341,8 +339,8 @@ func lastOf(x *layout.Table, group string) func(layout.Column) bool {
 	return under(group, head)
 }
 
-// repeatedScenarios has a row for each of several scenarios, with the medians of its runs; nil
-// where some run is of none that was repeated.
+// repeatedScenarios returns a row for each scenario with the medians of its runs; nil if some run belongs
+// to no repeated scenario.
 func repeatedScenarios(entries []Entry) *layout.Table {
 	all := repeatedIn(entries)
 	n := 0
@@ -397,5 +395,5 @@ func repeatedScenarios(entries []Entry) *layout.Table {
 	return x
 }
 
-// longestRow is how much of the name of a scenario a screen has.
+// longestRow is how much of a scenario's name a screen shows.
 const longestRow = 24

@@ -65,8 +65,8 @@ func objectives(r *result.Result) {
 	}
 }
 
-// TestALastScreenIsOneScreen: whatever became of a run, or of several, its end has no more
-// lines and columns than a terminal, and says what matters most. A command is never broken.
+// Whatever happened, the final screen fits a terminal and states the essentials. Commands are never
+// wrapped.
 func TestALastScreenIsOneScreen(t *testing.T) {
 	t.Parallel()
 	of := func(file string, change ...func(*result.Result)) func(io.Writer) error {
@@ -154,7 +154,7 @@ func fits(t *testing.T, got string, most int) {
 	}
 }
 
-// TestTheScreenOfAComparisonIsShort: also where many sides differ in much.
+// Also if many sides differ in many figures.
 func TestTheScreenOfAComparisonIsShort(t *testing.T) {
 	t.Parallel()
 	found := &compare.Comparison{Alpha: 0.05, Band: 0.05, Warnings: []string{strings.Repeat("settings differ ", 20), "B has lost messages in 1 of 6 runs"}}

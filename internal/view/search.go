@@ -18,13 +18,12 @@ import (
 
 // A Search is a search for the capacity, with the folder that holds its runs.
 type Search struct {
-	Dir    string // as it is to be named
+	Dir    string // as it is to be shown
 	Report *capacity.Report
-	longer time.Duration // how long a probe may be in a search that decides more; 0: none may be longer
+	longer time.Duration // length limit of probes in a search that decides more; 0: no longer ones
 }
 
-// NewSearch returns the search in a folder. A probe took measure where the plan does not say
-// how long one may be.
+// NewSearch returns the search in a folder. measure is the length of a probe if the plan does not limit it.
 func NewSearch(dir string, r *capacity.Report, measure time.Duration) *Search {
 	s := &Search{Dir: dir, Report: r}
 	if !(r.Plan.LongestS >= 0 && r.Plan.LongestS <= scenario.MaxDuration.Seconds()) {
@@ -40,7 +39,7 @@ func NewSearch(dir string, r *capacity.Report, measure time.Duration) *Search {
 	return s
 }
 
-// measuredText is what a probe measured of what the search promises, in short.
+// measuredText summarizes what a probe measured for the search's objectives.
 func measuredText(r *capacity.Report, p *capacity.Probed) string {
 	percents := promisedPercentiles(r, p.Of)
 	if f := p.Figure(percents[len(percents)-1]); f != nil {
@@ -49,7 +48,7 @@ func measuredText(r *capacity.Report, p *capacity.Probed) string {
 	return ""
 }
 
-// ProbeLine is a probe of a search in one line.
+// ProbeLine describes a probe in one line.
 func ProbeLine(r *capacity.Report, p *capacity.Probed) string {
 	line := fmt.Sprintf("%12s  %-18s%s", quantity.Rate(p.RatePerS), p.Judgement, measuredText(r, p))
 	if p.Why != "" {
@@ -58,13 +57,13 @@ func ProbeLine(r *capacity.Report, p *capacity.Probed) string {
 	return strings.TrimRight(line, " ")
 }
 
-// Told says what the search came to when it ends: the curve, and the answer.
+// Told writes the result of a search: the curve, and the answer.
 func (s *Search) Told(page *layout.Page) {
 	s.curve(page, len(s.Report.Curve))
 	s.Answer(page)
 }
 
-// Screen is Told in short, the answer first.
+// Screen is Told in short, with the answer first.
 func (s *Search) Screen() *Screen {
 	x := new(Screen)
 	x.Add(0, func(p *layout.Page) { s.found(p, mostRows) })
@@ -74,7 +73,7 @@ func (s *Search) Screen() *Screen {
 	return x
 }
 
-// curve has the runs at even parts of the capacity, the first of many.
+// curve shows the runs at fractions of the capacity, at most the first few.
 func (s *Search) curve(page *layout.Page, most int) {
 	r := s.Report
 	if len(r.Curve) == 0 {
@@ -90,13 +89,13 @@ func (s *Search) curve(page *layout.Page, most int) {
 	page.Table(t)
 }
 
-// Answer says in some lines what the search came to, and what to do next.
+// Answer writes the result of the search and what to do next.
 func (s *Search) Answer(p *layout.Page) {
 	s.found(p, mostProbes)
 	s.rests(p)
 }
 
-// found says what the search came to, of one over many numbers with the first.
+// found writes the result of the search, or the first results of a search over many values.
 func (s *Search) found(p *layout.Page, most int) {
 	r := s.Report
 	row := func(label, format string, args ...any) { p.Labelled(label, plain(fmt.Sprintf(format, args...))) }
@@ -116,7 +115,7 @@ func (s *Search) found(p *layout.Page, most int) {
 	}
 }
 
-// rests says what the answer rests on, and what to do next.
+// rests writes what the answer rests on, and what to do next.
 func (s *Search) rests(p *layout.Page) {
 	r := s.Report
 	row := func(label, format string, args ...any) { p.Labelled(label, plain(fmt.Sprintf(format, args...))) }
@@ -130,8 +129,8 @@ func (s *Search) rests(p *layout.Page) {
 	}
 }
 
-// limit is the probe with the reason that the answer rests on: why the higher end did not
-// pass, or the lower one was not confirmed. It is nil where there is none.
+// limit is the probe whose reason decides the answer: why the higher end failed, or the lower one was not
+// confirmed. It is nil if there is none.
 func limit(r *capacity.Report) *capacity.Probed {
 	if last := len(r.Probes) - 1; r.Answer.Stop == capacity.Doubtful && last >= 0 {
 		return &r.Probes[last]
@@ -183,7 +182,7 @@ func numbersOf(least, most int) string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// next is what the reader can do: first what decides a search that is not decided.
+// next is the next step: first what decides an undecided search.
 func (s *Search) next() (command, why string) {
 	r := s.Report
 	a := r.Answer
@@ -221,8 +220,8 @@ func (s *Search) name() string {
 	return "Capacity under " + cmp.Or(layout.Shortened(strings.Join(s.Report.Promise, ", "), 120), "no promise")
 }
 
-// drawn puts the latency against the load and all probes on a page. reasons says of each
-// that did not pass why, which takes room.
+// drawn draws the latency against the load, and lists all probes. reasons adds why probes failed, which
+// takes room.
 func (s *Search) drawn(p *layout.Page, reasons bool) {
 	r := s.Report
 	all := slices.Concat(r.Probes, r.Curve)
@@ -274,11 +273,11 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 	p.Table(t)
 }
 
-// namedWindow finds the window that a probe's reason names.
+// namedWindow finds the window that a probe's reason suggests.
 var namedWindow = regexp.MustCompile(`a window of (\d{1,5}) s would`)
 
-// longest is how long a probe may be in a search that decides more: no shorter than the
-// window that a probe names.
+// longest is how long a probe may be in a search that decides more: no shorter than the window that a
+// probe's reason suggests.
 func (s *Search) longest() time.Duration {
 	longest := s.longer
 	for _, p := range s.Report.Probes {

@@ -10,16 +10,15 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of what is told of the logs of servers.
+// Limits on what is shown of server logs.
 const (
-	mostLogLines  = 6   // beside the figures
-	mostFaultLogs = 5   // faults, likewise
-	longLogLine   = 160 // characters, likewise
-	mostLogRows   = 300 // in a browser
+	mostLogLines  = 6   // shown with the figures
+	mostFaultLogs = 5   // likewise
+	longLogLine   = 160 // in characters, likewise
+	mostLogRows   = 300 // in HTML
 )
 
-// serverLog writes what servers said beside the most of slow messages that they said
-// something beside.
+// serverLog writes server log lines from near the slow messages, for as many of those as have some.
 func (t *single) serverLog(s *result.Slowest) {
 	all := slices.DeleteFunc(slices.Clone(s.Clusters), func(c result.SlowCluster) bool { return c.Log == nil })
 	if len(all) == 0 {
@@ -72,8 +71,7 @@ func (t *single) logLines(log *result.ServerLog) {
 	}
 }
 
-// firstOfEach are so many of lines, in their order: the first of each server, then the
-// second of each.
+// firstOfEach returns at most that many lines in order: the first of each server, then the second of each.
 func firstOfEach(lines []result.LogLine, most int) []result.LogLine {
 	type place struct{ rank, line int }
 	seen, places := map[string]int{}, make([]place, len(lines))
@@ -91,7 +89,7 @@ func firstOfEach(lines []result.LogLine, most int) []result.LogLine {
 	return all
 }
 
-// further says how many lines are not shown.
+// further counts the lines not shown.
 func further(log *result.ServerLog, hidden int) string {
 	n := log.More + uint64(hidden)
 	switch {
@@ -103,10 +101,10 @@ func further(log *result.ServerLog, hidden int) string {
 	return ""
 }
 
-// named is the name of a server that wrote a line.
+// named is the name of the server that wrote a line.
 func named(l result.LogLine) string { return layout.Shortened(layout.Printable(l.Process), 30) }
 
-// ended is a text with at most n characters. A longer one loses its end.
+// ended truncates a text to n characters.
 func ended(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-3]) + "..."
@@ -114,8 +112,7 @@ func ended(s string, n int) string {
 	return s
 }
 
-// serverLogTable lists what servers said beside the slowest messages and after faults,
-// folded, for a browser.
+// serverLogTable lists server log lines near the slowest messages and after faults, folded, in HTML.
 func (t *single) serverLogTable() {
 	from := originOf(t.r)
 	var rows [][]layout.Span

@@ -11,8 +11,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// servers writes what the processes of a system used that weir started, all of
-// them together.
+// servers writes the resources used by the servers that weir started, all together.
 func (t *single) servers() {
 	if t.r.Servers == nil {
 		return
@@ -25,7 +24,7 @@ func (t *single) servers() {
 
 func (t *single) serversUsed() {
 	var cores, memory, written, disk float64
-	parts := map[*float64]bool{} // which of them any was told of
+	parts := map[*float64]bool{} // those with any value
 	add := func(sum *float64, v float64) { *sum, parts[sum] = *sum+v, true }
 	for _, p := range t.r.Servers.Processes {
 		if p.Cores != nil {
@@ -59,12 +58,11 @@ func (t *single) serversUsed() {
 	}
 }
 
-// leastDelivered is from how many bytes on it tells anything that none came from a disk.
+// leastDelivered is the fewest delivered bytes for which it matters that none came from a disk.
 const leastDelivered = 1 << 20
 
-// fromMemory says that what was delivered came from memory, where the figures show it: the
-// servers put at least half of it into files, and read none of it from a disk. "" where
-// they do not.
+// fromMemory says that deliveries came from memory if the figures show it: the servers wrote at least half
+// of the delivered bytes to files, and read none from a disk. Else it is "".
 func fromMemory(r *result.Result) string {
 	t := r.Throughput
 	if t.ReceivedBytesPerS == nil || r.Run.Mode == result.ModeBacklog { // it is drained after the window
@@ -85,7 +83,7 @@ func fromMemory(r *result.Result) string {
 	return fmt.Sprintf("disk reads 0 B while %s were delivered: served from the page cache, or from the servers' own memory", quantity.Bytes(delivered))
 }
 
-// hosts writes what each host did in the measured window, in brief only how busy it was.
+// hosts writes the activity of each host in the measured window; in brief only how busy it was.
 func (t *single) hosts(brief bool) {
 	for i := range t.r.Resources {
 		x := &t.r.Resources[i]
@@ -162,7 +160,7 @@ func networkSays(h *host.HostSample) (says []string) {
 	return says
 }
 
-// efficiency writes what the messages took of the servers, and of money.
+// efficiency writes the resources and money per message.
 func (t *single) efficiency() {
 	x := t.r.Efficiency
 	if x == nil {

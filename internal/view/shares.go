@@ -11,9 +11,8 @@ import (
 
 const mostShares = 8
 
-// shares writes what each of several subscriptions got: requests and replies
-// always, since they are two things in one sum; of others those that miss
-// something.
+// shares writes what each of several subscriptions got: always for requests and replies, which are two
+// things in one sum; otherwise for subscriptions that miss something.
 func (t *single) shares() {
 	n := 0
 	for _, x := range t.r.Subscriptions {
@@ -46,7 +45,7 @@ func share(name string, m result.Received, bad bool) layout.Span {
 	return s
 }
 
-// Broken names what became of messages that must not happen to any.
+// Broken describes messages with outcomes that must never happen.
 func Broken(r *result.Result) string {
 	m := &r.MessagesAll
 	var all []string
@@ -68,8 +67,8 @@ func Broken(r *result.Result) string {
 	return says
 }
 
-// discarding says how many messages the system counted as dropped, and under which settings it
-// drops them; "" where neither is known.
+// discarding says how many messages the system counted as dropped, and under which settings it drops them;
+// "" if neither is known.
 func discarding(r *result.Result) string {
 	var all []string
 	for _, d := range r.System.Discarded {

@@ -15,16 +15,16 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A single puts one result on a page.
+// A single writes one result to a page.
 type single struct {
 	*layout.Page
 	Entry
-	r     *result.Result // of the entry
+	r     *result.Result // the entry's result
 	o     Options
 	table *layout.Table // of percentiles
 }
 
-// colours of the words of a verdict and of an objective.
+// colour is the tone of a verdict or an outcome.
 func colour[W ~string](word W) layout.Tone {
 	return map[string]layout.Tone{
 		string(result.Valid): layout.Good, string(result.Suspect): layout.Doubtful, string(result.Invalid): layout.Bad,
@@ -37,7 +37,7 @@ func (t *single) verdict() {
 	t.Add(layout.Block{Form: layout.Status, Spans: []layout.Span{word, plain("  " + says)}})
 }
 
-// findings writes every check that is not valid, with what to do.
+// findings writes every check that is not valid, with advice.
 func (t *single) findings() {
 	v := t.r.Verdict
 	if t.Review != nil {
@@ -50,7 +50,7 @@ func (t *single) findings() {
 	var said []string // in findings
 	for _, c := range v.Checks {
 		if c.With != "" {
-			continue // another check tells it
+			continue // another check reports it
 		}
 		switch c.Status {
 		case result.Invalid, result.Suspect:
@@ -81,7 +81,7 @@ func (t *single) findings() {
 	}
 }
 
-// foundBy is what a check found, without what it was held against.
+// foundBy is what a check found, without its limit.
 func foundBy(c result.Check) string {
 	if c.Value == "" {
 		return c.Name
@@ -89,9 +89,8 @@ func foundBy(c result.Check) string {
 	return c.Name + ": " + c.Value
 }
 
-// broken says what happened in the whole run that must not happen. The verdict is on the
-// figures: a system that loses messages can be measured well, and its user should read that
-// first.
+// broken writes what must not happen but did, in the whole run. The verdict is about the figures: a system
+// that loses messages can be measured well, yet users should read this first.
 func (t *single) broken() {
 	all, v := t.r.MessagesAll, t.r.Verdict
 	if all.Lost+all.Corrupted > 0 {
@@ -102,7 +101,7 @@ func (t *single) broken() {
 		t.Item(layout.Bad.Of(says))
 	}
 	if slices.ContainsFunc(v.Checks, func(c result.Check) bool { return c.Name == judge.CheckFailed && c.Status == result.Suspect }) {
-		all.Failed, all.Unconfirmed = 0, 0 // which that said
+		all.Failed, all.Unconfirmed = 0, 0 // reported there already
 	}
 	if all.Misrouted > 0 {
 		t.Item(layout.Bad.Of(fmt.Sprintf("the system delivered %s messages from another destination than the one that they were sent to", quantity.Count(all.Misrouted))))
@@ -115,7 +114,7 @@ func (t *single) broken() {
 	}
 }
 
-// aside puts the first sentence of a text in brackets behind what it explains; "" without one.
+// aside puts the first sentence of an explanation in brackets; "" if there is none.
 func aside(why string) string {
 	if why == "" {
 		return ""
@@ -124,10 +123,9 @@ func aside(why string) string {
 	return " (" + strings.ToLower(why[:1]) + strings.TrimSuffix(why[1:], ".") + ")"
 }
 
-// saturated says what a system took that did not take the rate, "" for one that
-// did. That is by design no reason against the figures, so that the verdict
-// alone would hide it. Where the generator itself did not keep the rate, or
-// nothing ran to be kept, the checks say so instead.
+// saturated reports the rate taken by a system that did not keep up, "" if it did. This is by design no
+// reason against the figures, so the verdict alone would hide it. If the generator itself missed the rate,
+// or nothing ran, the checks report that instead.
 func saturated(r *result.Result) string {
 	if !slices.ContainsFunc(r.Verdict.Checks, judge.Full) {
 		return ""
@@ -150,7 +148,7 @@ func saturated(r *result.Result) string {
 	return fmt.Sprintf("%sin the window %s of %s offered were sent; the others waited for room", says, quantity.Rate(p.SentPerS), quantity.Rate(p.OfferedPerS))
 }
 
-// system writes what was measured and what a confirmation meant.
+// system writes the measured system and what a confirmation meant.
 func (t *single) system() {
 	s := t.r.System
 	t.Gap()
@@ -217,7 +215,7 @@ func (t *single) guaranteed() {
 func (t *single) measured() string {
 	text := "measured " + quantity.Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
-	case t.r.Consuming() && t.r.Run.MeasureS == 0: // nothing came
+	case t.r.Consuming() && t.r.Run.MeasureS == 0: // nothing arrived
 		return "mode consume: this run did not send"
 	case t.r.Consuming():
 		return text + ", mode consume: this run did not send"
@@ -232,8 +230,8 @@ func (t *single) measured() string {
 	return text
 }
 
-// load says what the run asked of the system: "load: 1 producer, 1 consumer, 1KiB, 1000/s, at
-// most 10,000 in flight for each producer". A result alone does not tell.
+// load describes the load: "load: 1 producer, 1 consumer, 1KiB, 1000/s, at most 10,000 in flight for each
+// producer". The result's figures alone do not show it.
 func (t *single) load() {
 	set := map[string]string{}
 	for _, f := range compare.Settings(t.Scenario, shortLine) {
@@ -268,7 +266,7 @@ func (t *single) load() {
 	}
 }
 
-// replied reports whether replies confirmed the requests of a run: then it has no send.
+// replied reports whether replies confirmed the requests of a run, which then has no send latency.
 func replied(r *result.Result) bool {
 	return r.Run.Mode == "request" && r.Latency.RTT.Service != nil && r.Latency.Send.Service == nil
 }
@@ -282,7 +280,7 @@ func guarantee(s result.System) string {
 	return strings.Join(append([]string{s.Guarantee}, promised(s)...), ", ")
 }
 
-// meant is guarantee with what its level says.
+// meant is guarantee with an explanation of its level.
 func meant(s result.System) string {
 	level := s.Guarantee
 	if says := map[string]string{
@@ -300,7 +298,7 @@ func meant(s result.System) string {
 	return strings.Join(append([]string{level}, promised(s)...), ", ")
 }
 
-// promised is what a confirmation means beside its level.
+// promised lists what a confirmation means besides its level.
 func promised(s result.System) []string {
 	var parts []string
 	switch s.Copies {
@@ -318,8 +316,8 @@ func promised(s result.System) []string {
 	return parts
 }
 
-// lessened says for how long a confirmation meant what else: " (for 12.0 s: received, 1 copy,
-// stable os)", and "" where it never meant less.
+// lessened says for how long a confirmation meant less: " (for 12.0 s: received, 1 copy, stable os)"; "" if
+// never.
 func lessened(all []result.Weaker) string {
 	var order []string
 	lasted := map[string]int64{}
@@ -339,7 +337,7 @@ func lessened(all []result.Weaker) string {
 	return " (" + strings.Join(order, "; ") + ")"
 }
 
-// received is the rate of deliveries, 0 where it is not known.
+// received is the rate of deliveries, 0 if unknown.
 func received(r *result.Result) float64 {
 	perS, _ := r.Throughput.Received()
 	return perS
@@ -348,25 +346,23 @@ func received(r *result.Result) float64 {
 // sent reports whether the run sent anything, or was to.
 func sent(r *result.Result) bool { return r.MessagesAll.Scheduled > 0 && !r.Consuming() }
 
-// booked reports whether it is known what should have come to consumers.
+// booked reports whether the number of expected deliveries is known.
 func booked(r *result.Result) bool { return !r.Consuming() || r.Booked() }
 
-// watched reports whether a subscription should have delivered what was
-// confirmed: its books hold every such message under one of five names. Where
-// nothing was confirmed, what was received tells.
+// watched reports whether a subscription should have delivered what was confirmed: message accounting then
+// counts each such message in one of five outcomes. If nothing was confirmed, received messages decide.
 func watched(r *result.Result) bool {
 	m := r.MessagesAll
 	return m.Delivered+m.Corrupted+m.Lost+m.Pending+m.Unknown+m.FailedDelivered+m.UnconfirmedDelivered+m.Foreign+m.Misrouted > 0 || received(r) > 0
 }
 
-// rated reports whether the rate at which messages were received is known.
+// rated reports whether the rate of received messages is known.
 func rated(r *result.Result) bool {
 	_, known := r.Throughput.Received()
 	return known && watched(r)
 }
 
-// An outcome is a count of the window, and of the whole run beside it for those
-// that must not happen.
+// An outcome is a count in the window and, if it must not happen, in the whole run.
 type outcome struct {
 	name   string
 	n, all uint64
@@ -374,8 +370,7 @@ type outcome struct {
 	bad    bool
 }
 
-// outcomes writes the counts of the window, and beside those that must not
-// happen the whole run's where it differs.
+// outcomes writes the counts of the window, with the whole run's count where it differs and must be 0.
 func (t *single) outcomes() {
 	m, all := t.r.Messages, t.r.MessagesAll
 	receives := watched(t.r) || t.r.Booked()
@@ -415,7 +410,7 @@ func (t *single) outcomes() {
 	}
 }
 
-// sendings writes what became of the messages due in the window, while they were sent.
+// sendings writes the outcomes of sending the messages due in the window.
 func (t *single) sendings() {
 	m, all := t.r.Messages, t.r.MessagesAll
 	sends, receives := sent(t.r) || t.r.Booked(), watched(t.r) || t.r.Booked()
@@ -442,7 +437,7 @@ func (t *single) sendings() {
 	})
 }
 
-// ofRun names the run of weir that sent what a run in mode consume received; "" where none did.
+// ofRun names the weir run that sent what a run in mode consume received; "" if none did.
 func ofRun(r *result.Result) string {
 	of := r.OfRun
 	if of == nil {
@@ -458,7 +453,7 @@ func ofRun(r *result.Result) string {
 	return fmt.Sprintf("%s of an earlier run of weir (run number %d)", what, of.Number)
 }
 
-// until says up to when deliveries were counted: what came later is not known.
+// until says when the counting of deliveries ended: later ones are unknown.
 func (t *single) until() string {
 	if t.r.Booked() {
 		return "what consumers of other runs took counts as lost"
@@ -469,7 +464,7 @@ func (t *single) until() string {
 	return "counted until the end of the drain (--after-drain counts longer)"
 }
 
-// drained says of a drain that ended too early how long it would have needed.
+// drained says how long a drain that ended too early would have needed.
 func (t *single) drained() string {
 	if len(t.r.Lost().Receivers) > 0 {
 		return "an agent was lost, so some pending messages may have been delivered, and some may be lost"
@@ -478,7 +473,7 @@ func (t *single) drained() string {
 	if needs <= 0 {
 		return "the drain ended while messages were pending; use a longer one (--drain)"
 	}
-	round := time.Second // the rate of a drain is no finer
+	round := time.Second // a drain's rate is no more precise
 	if needs < 10*time.Second {
 		round = 100 * time.Millisecond
 	}

@@ -16,8 +16,7 @@ import (
 
 const mostClusters = 3
 
-// slowest writes what the slowest messages have in common: of the distribution that
-// reaches furthest.
+// slowest writes what the slowest messages have in common, for the distribution that extends furthest.
 func (t *single) slowest() {
 	s := t.furthest()
 	if s == nil {
@@ -32,12 +31,12 @@ func (t *single) slowest() {
 	t.serverLog(s)
 }
 
-// furthest are the slowest of the distribution that reaches furthest; nil without any.
+// furthest returns the slowest messages of the distribution that extends furthest; nil if none.
 func (t *single) furthest() *result.Slowest {
 	return cmp.Or(t.slowestOf("rtt"), t.slowestOf("e2e"), t.slowestOf("send"))
 }
 
-// slowestOf are those of a distribution; nil without any.
+// slowestOf returns the slowest messages of a distribution; nil if none.
 func (t *single) slowestOf(name string) *result.Slowest {
 	for i := range t.r.Slowest {
 		if s := &t.r.Slowest[i]; s.Of == name && len(s.Messages) > 0 {
@@ -47,7 +46,7 @@ func (t *single) slowestOf(name string) *result.Slowest {
 	return nil
 }
 
-// uncompleted is how many measured messages of a direction never completed.
+// uncompleted counts the measured messages of a direction that never completed.
 func (t *single) uncompleted(of string) uint64 {
 	for _, c := range distributions(t.r) {
 		if c.group == of && c.interval {
@@ -57,8 +56,8 @@ func (t *single) uncompleted(of string) uint64 {
 	return 0
 }
 
-// clustersSay says when slow messages came: since the end of the warm-up, as faults and
-// pauses are told. Those that never completed are not among them.
+// clustersSay says when slow messages occurred, since the end of the warm-up as for faults and pauses.
+// Messages that never completed are not among them.
 func clustersSay(s *result.Slowest, never uint64, from origin) string {
 	at, since := from.says, ""
 	if near(s.Clusters) {
@@ -109,7 +108,7 @@ func clustersSay(s *result.Slowest, never uint64, from origin) string {
 	return text
 }
 
-// near reports whether two spells of several messages begin within a tenth of a second.
+// near reports whether two bursts of several messages begin within a tenth of a second.
 func near(all []result.SlowCluster) bool {
 	const tenth = int64(100 * time.Millisecond)
 	before := -tenth

@@ -14,23 +14,22 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// high is the height of the charts that are read closely, low that of the others.
+// Heights of the main charts and of the others.
 const high, low = 330, 220
 
-// A plotted is a distribution in a chart: under a name, of a result.
+// A plotted is a distribution in a chart, with its name and result.
 type plotted struct {
 	name   string
 	r      *result.Result
 	c      distribution
-	counts *measure.Counts // its samples; nil where they are not known
+	counts *measure.Counts // its samples; nil if unknown
 }
 
-// spectra puts the percentiles of each direction on the page as a chart, of the
-// same figures as the table.
+// spectra draws the percentiles of each direction, the figures of the table.
 func (t *single) spectra() {
 	all := distributions(t.r)
 	if !slices.ContainsFunc(all, func(c distribution) bool { return c.name != "settle" && c.name != "failed" }) {
-		return // nothing that is drawn
+		return // nothing to draw
 	}
 	t.Gap()
 	t.Chapter("percentile by percentile")
@@ -60,16 +59,15 @@ func (t *single) spectra() {
 		of("", "blocked", "lateness"))
 }
 
-// directions are what latencies are of, in the order of the page.
+// directions are the kinds of latency, in page order.
 var directions = [...]string{"send", "rtt", "e2e"}
 
-// howToRead explains what all charts of percentiles have in common.
+// howToRead explains what all percentile charts have in common.
 const howToRead = "Bands are 95 % intervals. A band without an upper end reaches the top; a gap has no interval. Dashed, with hollow dots: too few samples, do not quote; " +
 	"the last dot is the largest of this run. An arrow: at least so much, because messages that never came count with their age."
 
-// sideBySide puts the headline distributions of several runs in one chart each. Of repeats
-// of one scenario it has the curve of all their samples, and where there is room those of
-// the single runs.
+// sideBySide draws the headline distributions of several runs, one chart for each. Repeats of a scenario
+// share a curve of all their samples, with those of the single runs if there is room.
 func sideBySide(p *layout.Page, entries []Entry, names []string) {
 	first := true
 	for _, group := range directions {
@@ -87,7 +85,7 @@ func sideBySide(p *layout.Page, entries []Entry, names []string) {
 	}
 }
 
-// curvesOf are the curves of one direction, and what is to be known of them.
+// curvesOf returns the curves of one direction, and the notes about them.
 func curvesOf(entries []Entry, names []string, group string) (of []plotted, says string) {
 	add := func(name string, e Entry) {
 		for _, c := range distributions(e.Result) {
@@ -127,7 +125,7 @@ func curvesOf(entries []Entry, names []string, group string) (of []plotted, says
 
 const mostColours = 6
 
-// gapped is what the chart of a direction is to tell.
+// gapped is the note of a direction's chart.
 func (t *single) gapped(group string) string {
 	until := map[string]string{"send": "it was confirmed", "rtt": "its reply came", "e2e": "a consumer had it"}[group]
 	if t.r.Run.Loop == result.LoopClosed {
@@ -137,13 +135,13 @@ func (t *single) gapped(group string) string {
 		"The gap between the two lines is coordinated omission: the wait that a generator misses if it waits for the system before it sends again."
 }
 
-// spectrum is a chart of distributions of a run.
+// spectrum draws distributions of a run.
 func (t *single) spectrum(id, group, title, caption string, of []plotted) {
 	spectrum(t.Page, t, id, group, title, caption, of)
 }
 
-// spectrum is a chart of distributions by percentile, on an axis of nines. Of a single run,
-// nil for none, it has the objectives of a direction and the host's hiccups too.
+// spectrum draws distributions by percentile on an axis of nines. For a single run (t not nil) it adds the
+// objectives of a direction and the host's scheduling stalls.
 func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []plotted) {
 	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: id, Title: title, Height: high}}
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
@@ -152,7 +150,7 @@ func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []
 		class := layout.Series(i + 1)
 		key := class
 		if i == 0 && len(of) == 2 {
-			class += " broad" // both are seen where they are the same
+			class += " broad" // both are visible where they coincide
 		}
 		f.Legend = append(f.Legend, layout.Key{Class: key, Text: x.name})
 		band, lines := b.lines(class, len(f.Legend), x.curve())
@@ -190,11 +188,11 @@ func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []
 	p.Chart(f)
 }
 
-// finest is how many points the fine line of a curve has at most.
+// finest is the most points in a curve's fine line.
 const finest = 400
 
-// fine is the curve from the least sample to the largest, as finely as the samples are
-// known. It ends where samples begin that are only known to be at least so much.
+// fine draws the curve from the least sample to the largest, as finely as the samples are known. It ends
+// where samples are only lower bounds.
 func (x plotted) fine(class string, series int, b *bounded) plot.Line {
 	line := plot.Line{Class: class + " thin", Series: series}
 	if x.counts == nil || x.counts.Total() == 0 || x.c.d.MinNS == nil || x.c.d.MaxNS == nil {
@@ -212,7 +210,7 @@ func (x plotted) fine(class string, series int, b *bounded) plot.Line {
 	for i := range finest + 1 {
 		at := end * float64(i) / finest
 		rank := measure.Rank(100*(1-math.Pow(10, -at)), uint64(n))
-		// A log has the ends of buckets, and a result the extremes: a page is the same of both.
+		// A log has ends of buckets, a result the extremes: clamp, so that both give the same page.
 		y := float64(max(*x.c.d.MinNS, min(x.counts.At(rank), *x.c.d.MaxNS)))
 		switch {
 		case i == 0:
@@ -231,8 +229,8 @@ func squared(l plot.Line) bool {
 	return slices.ContainsFunc(l.Points, func(p plot.Point) bool { return p.Form == plot.Square })
 }
 
-// hiccups is the line of the host's stalls by percentile, and what it says in words; false
-// where the run did not watch them.
+// hiccups returns the host's scheduling stalls by percentile as a line, with a description; false if the
+// run did not record them.
 func (t *single) hiccups(b *bounded) (line plot.Line, text string, ok bool) {
 	if t.r.Host.Hiccups == nil || t.r.Host.Hiccups.Count == 0 {
 		return line, "", false
@@ -260,17 +258,16 @@ func (t *single) hiccups(b *bounded) (line plot.Line, text string, ok bool) {
 	return line, strings.Join(says, ", "), true
 }
 
-// bounded is how far the points of a chart reach.
+// bounded is the range of a chart's points.
 type bounded struct {
 	least, most, first, end float64
-	zero                    bool // something is 0
+	zero                    bool // some value is 0
 }
 
-// noZero is what is to be known of an axis that has none.
+// noZero explains an axis without a zero.
 const noZero = " A zero lies on the bottom line, because the scale is logarithmic."
 
-// lines are the band and the lines of a curve: one as far as its samples support
-// it, and one for the rest.
+// lines returns a curve's band and lines: one as far as its samples support it, and one for the rest.
 func (b *bounded) lines(class string, series int, curve []curved) (band plot.Band, lines []plot.Line) {
 	band = plot.Band{Class: class, Series: series}
 	strong, faint := plot.Line{Class: class, Dots: true, Series: series}, plot.Line{Class: class + " dash", Dots: true, Series: series}
@@ -287,12 +284,12 @@ func (b *bounded) lines(class string, series int, curve []curved) (band plot.Ban
 		case x.limited:
 			point.Form = plot.Square
 		}
-		if row.UnsupportedBy != "" && len(strong.Points) == 0 { // below what the clocks can tell
+		if row.UnsupportedBy != "" && len(strong.Points) == 0 { // below the clock uncertainty
 			blurred.Points = append(blurred.Points, point)
 			continue
 		}
 		if !row.Supported || row.P == 100 {
-			if n := len(strong.Points); len(faint.Points) == 0 && n > 0 { // goes on where the other ends
+			if n := len(strong.Points); len(faint.Points) == 0 && n > 0 { // continues where the other ends
 				joint := strong.Points[n-1]
 				joint.Form = plot.Undotted
 				faint.Points = append(faint.Points, joint)
@@ -303,7 +300,7 @@ func (b *bounded) lines(class string, series int, curve []curved) (band plot.Ban
 		strong.Points = append(strong.Points, point)
 		interval := plot.BandPoint{X: x.at, Hi: math.Inf(1)}
 		if row.LoNS == nil && row.HiNS == nil {
-			interval.Lo = math.NaN() // a gap: nothing is known
+			interval.Lo = math.NaN() // unknown: a gap
 		}
 		if row.LoNS != nil {
 			interval.Lo = float64(*row.LoNS)
@@ -321,7 +318,7 @@ func (b *bounded) lines(class string, series int, curve []curved) (band plot.Ban
 	return band, []plot.Line{strong, faint}
 }
 
-// take widens the bounds to a point. By the logarithm there is no nothing.
+// take widens the bounds to include a point. A logarithmic axis has no zero.
 func (b *bounded) take(x, y float64) {
 	b.first, b.end, b.most = min(b.first, x), max(b.end, x), max(b.most, y)
 	if y > 0 {
@@ -337,11 +334,10 @@ type curved struct {
 	row  *result.Percentile
 	text string
 
-	limited bool // the generator's own lateness decides it
+	limited bool // dominated by the generator's own lateness
 }
 
-// curve is the percentiles of a distribution as far as its samples reach, and its
-// maximum where they end.
+// curve returns the percentiles of a distribution as far as its samples reach, and its maximum at the end.
 func (x plotted) curve() []curved {
 	c := x.c
 	var out []curved
@@ -354,7 +350,7 @@ func (x plotted) curve() []curved {
 		}
 		at := end
 		if row.P < 100 {
-			if at = nines(row.P); at >= end && !row.Supported { // it is the maximum, as all beyond it
+			if at = nines(row.P); at >= end && !row.Supported { // the maximum, like everything beyond
 				continue
 			}
 		}
@@ -377,15 +373,15 @@ func (x plotted) summary() string {
 	return strings.Join(says, ", ")
 }
 
-// nines is how many nines a percentile has: 1 for 90 %, 3 for 99.9 %.
+// nines is the number of nines of a percentile: 1 for 90 %, 3 for 99.9 %.
 func nines(p float64) float64 { return -math.Log10(1 - p/100) }
 
-// short is a time on an axis: whole numbers without their decimals.
+// short formats a duration on an axis, without decimals if whole.
 func short(ns float64) string {
 	return strings.Replace(strings.Replace(quantity.Time(int64(ns)), ".00 ", " ", 1), ".0 ", " ", 1)
 }
 
-// clock is a time of the run on an axis.
+// clock formats a time of the run on an axis.
 func clock(s float64) string {
 	if s == 0 {
 		return "0"

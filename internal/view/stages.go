@@ -12,21 +12,20 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// stages writes the figures of each stage of a profile. Of one stage they are those of
-// the run.
+// stages writes the figures of each stage of a profile. With one stage they are the run's.
 func (t *single) stages() {
 	all := t.r.Stages
 	if len(all) < 2 {
 		return
 	}
-	shown := all[:min(len(all), measure.MostStages)] // a file may hold anything
+	shown := all[:min(len(all), measure.MostStages)] // the file may hold anything
 	x := t.stageTable(shown)
 	t.Gap()
 	t.Table(x)
 	if n := len(all) - len(shown); n > 0 {
 		t.Note(fmt.Sprintf("and %d further stages: see result.json", n))
 	}
-	if !marked(t.table, "!") { // what the table of the run explains needs no other word
+	if !marked(t.table, "!") { // the table of the run explains it already
 		limited(t.Page, x)
 	}
 	if !marked(t.table, "?") {
@@ -77,7 +76,7 @@ func (t *single) stageTable(shown []result.Stage) *layout.Table {
 	return x
 }
 
-// perSecond is a rate under a head that names the unit.
+// perSecond formats a rate under a heading that names the unit.
 func perSecond(v float64) string {
 	if v >= 100 {
 		return quantity.Count(uint64(math.Round(v)))
@@ -85,8 +84,8 @@ func perSecond(v float64) string {
 	return quantity.Significant(v, false)
 }
 
-// latenciesOfStages adds the columns of one response: p50, p99, what else is asked for or
-// has samples enough in some stage, the largest, and how many samples there are.
+// latenciesOfStages adds columns of one response: p50, p99, requested percentiles, those with enough
+// samples in some stage, the largest, and the number of samples.
 func (t *single) latenciesOfStages(x *layout.Table, stages []result.Stage, name string, of func(*result.Stage) *result.Pair) {
 	ds := make([]distribution, len(stages))
 	any := false
@@ -129,11 +128,11 @@ func (t *single) latenciesOfStages(x *layout.Table, stages []result.Stage, name 
 	}
 }
 
-// offered is what the scenario plans over time, as a line: of a profile each stage with
-// its rates, else one rate for the measured window.
+// offered returns the planned rate over time as a line: each stage of a profile, or one rate for the
+// measured window.
 func (t *single) offered(c *Course) (line plot.Line, says string, most float64) {
 	line.Class = "s5 dash"
-	end := func(x float64) { // of a stretch: the next begins apart
+	end := func(x float64) { // end of a stretch: the next begins apart
 		line.Points = append(line.Points, plot.Point{X: x, Y: math.NaN()})
 	}
 	if len(t.r.Stages) > 0 {

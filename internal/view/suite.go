@@ -19,7 +19,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Suites lays out the suites that weir has.
+// Suites returns a page of the built-in suites.
 func Suites() (*layout.Page, error) {
 	p, t := new(layout.Page), layout.Listing("suite", "rows", "systems", "article")
 	for _, name := range suite.Names() {
@@ -35,7 +35,7 @@ func Suites() (*layout.Page, error) {
 	return p, nil
 }
 
-// SuitePlan lays out what a suite would run, and what the article printed.
+// SuitePlan returns a page of what a suite would run, and of the article's figures.
 func SuitePlan(s *suite.Suite) *layout.Page {
 	p := new(layout.Page)
 	p.Heading("suite " + s.Name)
@@ -86,10 +86,11 @@ func SuitePlan(s *suite.Suite) *layout.Page {
 	return p
 }
 
-// tellsFrom is from how many bytes a page tells what a row sends: a host may lack the room.
+// tellsFrom is the number of bytes from which a page mentions what a row sends, since a host may lack the
+// room.
 const tellsFrom = 1 << 30
 
-// A SuiteReport is the page of a suite that was run, or of a part of it.
+// A SuiteReport is the page of a suite's runs, or of some of them.
 type SuiteReport struct{ *suite.Report }
 
 // HTML is Drawn for a browser.
@@ -100,8 +101,8 @@ func (r SuiteReport) HTML() ([]byte, error) {
 	return page.Bytes(), err
 }
 
-// Drawn is Page with pictures, for browsers: each figure that the article gives too, ours
-// and the article's beside it, on a logarithmic axis. Figures of one unit are one picture.
+// Drawn is Page with charts, for HTML: each figure that the article also gives, ours beside the article's,
+// on a logarithmic axis. Figures of one unit share a chart.
 func (r SuiteReport) Drawn() *layout.Page {
 	p := r.Page()
 	var order []string
@@ -128,7 +129,7 @@ func (r SuiteReport) Drawn() *layout.Page {
 	return p
 }
 
-// A suitePair is one of our figures with that of the article.
+// A suitePair is one of our figures with the article's.
 type suitePair struct {
 	of     string
 	figure suite.Figure
@@ -148,7 +149,7 @@ func pairsChart(id, unit string, all []suitePair, heading string) *layout.Chart 
 		if f.AtLeast {
 			form = plot.Upward
 		}
-		// A point that stands alone is between two gaps.
+		// An isolated point lies between two gaps.
 		gap := plot.Point{X: at, Y: math.NaN(), Form: plot.Undotted}
 		ours.Points = append(ours.Points, plot.Point{X: at, Y: f.Value, Text: text, Form: form}, gap)
 		theirs.Points = append(theirs.Points, plot.Point{X: at, Y: f.Published.Value, Text: text, Form: plot.Hollow}, gap)
@@ -164,10 +165,10 @@ func pairsChart(id, unit string, all []suitePair, heading string) *layout.Chart 
 	return c
 }
 
-// Ends puts on a page what the runs of a suite in a folder came to, and which command helps
-// most after them. name is how the suite was asked for; "": by the folder.
+// Ends writes the result of a suite's runs in a folder, and the most useful next command. name is how the
+// user named the suite; "": by the folder.
 func (r SuiteReport) Ends(p *layout.Page, dir, name string) {
-	counts, doubted := map[string]int{}, map[string]string{} // by verdict: how many, and the first's folder
+	counts, doubted := map[string]int{}, map[string]string{} // by verdict: the number, and the first folder
 	for _, l := range r.Rows {
 		if l.Verdict == "" {
 			continue
@@ -201,8 +202,7 @@ func (r SuiteReport) Ends(p *layout.Page, dir, name string) {
 
 const mostSuiteLines = 10
 
-// Screen is Page in short, a line for each run with the figure that stands first, and what
-// Ends says.
+// Screen is Page in short, with a line for each run and its first figure, and the text of Ends.
 func (r SuiteReport) Screen(dir, name string) *Screen {
 	s := new(Screen)
 	s.Add(0, func(p *layout.Page) {
@@ -248,7 +248,7 @@ func (r SuiteReport) Screen(dir, name string) *Screen {
 	return s
 }
 
-// firstFigure is the figure of a line that stands for it: the first that the article has too.
+// firstFigure is the figure that represents a line: the first that the article also has.
 func firstFigure(l *suite.Line) *suite.Figure {
 	for i := range l.Figures {
 		if l.Figures[i].Published != nil {
@@ -282,8 +282,8 @@ func (r SuiteReport) charts(p *layout.Page) {
 	}
 }
 
-// spots are the figures of a chart, and their unit. An INVALID run has none, and the
-// article's are beside ours.
+// spots returns the figures of a chart and their unit. An INVALID run has none; the article's are beside
+// ours.
 func (r SuiteReport) spots(c *suite.Chart) (unit string, spots []Spot) {
 	for _, l := range r.Rows {
 		key := l.Over[c.Over]
@@ -309,8 +309,8 @@ func (r SuiteReport) spots(c *suite.Chart) (unit string, spots []Spot) {
 	return unit, spots
 }
 
-// bestOf returns of each system, ours and the article's apart, the best figure: the least
-// of times, and the highest of anything else.
+// bestOf returns the best figure of each system, ours and the article's separately: the least of times, the
+// highest of anything else.
 func bestOf(spots []Spot, unit string) (best []Spot) {
 	for _, s := range spots {
 		s.Series = "best row"
@@ -343,7 +343,7 @@ func (r SuiteReport) curves(p *layout.Page) {
 			c.Legend = append(c.Legend, layout.Key{Class: line.Class, Text: d.As + " (" + d.Of + ")"})
 			last := 0.0
 			for _, x := range d.Points {
-				at := last + 0.3 // the largest stands right of what has so many samples
+				at := last + 0.3 // place the largest to the right of this many samples
 				if x.P < 100 {
 					at = nines(x.P)
 				}
@@ -383,7 +383,7 @@ func suitePercent(p float64) string {
 	return cmp.Or(map[float64]string{0: "least", 100: "largest"}[p], percent(p))
 }
 
-// chancesChart draws how likely a page of so many requests meets a percentile: 1 - p^N.
+// chancesChart draws how likely a page of N requests meets a percentile: 1 - p^N.
 func chancesChart(c *suite.Chances, p *layout.Page) {
 	if c == nil || len(c.Percentiles) == 0 {
 		return
@@ -397,7 +397,7 @@ func chancesChart(c *suite.Chances, p *layout.Page) {
 		line := plot.Line{Class: fmt.Sprintf("s%d", i+1), Dots: true}
 		had := 0
 		for k := range steps + 1 {
-			n := int(math.Round(math.Pow(float64(c.Requests), float64(k)/steps))) // even on a logarithmic axis
+			n := int(math.Round(math.Pow(float64(c.Requests), float64(k)/steps))) // evenly spaced on a logarithmic axis
 			if n == had {
 				continue
 			}
@@ -426,13 +426,13 @@ func chancesChart(c *suite.Chances, p *layout.Page) {
 	}
 }
 
-// insertAt puts a point among those of a line, by its place.
+// insertAt inserts a point into a line, by X.
 func insertAt(points []plot.Point, x plot.Point) []plot.Point {
 	i, _ := slices.BinarySearchFunc(points, x.X, func(p plot.Point, at float64) int { return int(p.X - at) })
 	return slices.Insert(points, i, x)
 }
 
-// Page lays the report out: what the article did and where ours differs, and the table.
+// Page returns the report: what the article did, how ours differs, and the table.
 func (r SuiteReport) Page() *layout.Page {
 	p := new(layout.Page)
 	p.Heading(r.heading())
@@ -444,7 +444,7 @@ func (r SuiteReport) Page() *layout.Page {
 		p.Labelled("here", layout.Plain.Of("generator and system on one host: "+strings.Join(h, "; ")))
 	}
 	r.scaled(p)
-	known := 0 // on how many processors the first run was that says so
+	known := 0 // processors of the first run that records them
 	processors := slices.ContainsFunc(r.Rows, func(l suite.Line) bool {
 		known = cmp.Or(known, l.Processors)
 		return l.Processors != 0 && l.Processors != known
@@ -479,14 +479,14 @@ func (r SuiteReport) Page() *layout.Page {
 	return p
 }
 
-// scaled says of runs that were shortened that they are not the article's.
+// scaled notes that shortened runs are not the article's.
 func (r SuiteReport) scaled(p *layout.Page) {
 	if r.Scale != 1 {
 		p.Labelled("scaled", layout.Bad.Of("times and counts are "+suite.Factor(r.Scale)+" of the article's: these are not the article's runs"))
 	}
 }
 
-// notRun says how many runs are missing, where some are.
+// notRun counts the missing runs, if any.
 func (r SuiteReport) notRun(p *layout.Page) {
 	if n := r.Planned - len(r.Rows); n > 0 {
 		p.Labelled("not run", layout.Doubtful.Of(fmt.Sprintf("%d of %d", n, r.Planned)))
@@ -510,8 +510,8 @@ func (r SuiteReport) hosts() []string {
 	return all
 }
 
-// suiteRow puts what the systems came to in one row of the suite on the page: a table, and
-// below it what differs from the article; with processors on how many of them too.
+// suiteRow writes the results of all systems in one row of the suite: a table, and below it the differences
+// from the article; with processors also their number.
 func suiteRow(p *layout.Page, all []suite.Line, processors bool) {
 	p.Gap()
 	p.Chapter(all[0].Row)
@@ -546,7 +546,7 @@ func suiteRow(p *layout.Page, all []suite.Line, processors bool) {
 	}
 }
 
-// suiteLines adds what a run came to: a row of the table for each figure.
+// suiteLines adds a run's results: a row of the table for each figure.
 func suiteLines(t *layout.Table, l *suite.Line) {
 	if l.Verdict == "" {
 		t.Row(l.System, "", "", "", "", "none")
@@ -566,7 +566,7 @@ func suiteLines(t *layout.Table, l *suite.Line) {
 	}
 }
 
-// suiteInterval is that of a figure that is an estimate.
+// suiteInterval is the interval of an estimated figure.
 func suiteInterval(f *suite.Figure) string {
 	end := func(v *float64) string {
 		if v == nil {

@@ -15,7 +15,7 @@ import (
 
 const mostDoubts = 12
 
-// doubts says of each run that is not valid why, and how its report is shown.
+// doubts says why each run is not valid, and how to show its report.
 func doubts(p *layout.Page, entries []Entry) {
 	names := labels(entries)
 	n, wide := 0, 0
@@ -51,9 +51,8 @@ func doubts(p *layout.Page, entries []Entry) {
 	}
 }
 
-// summary says in a few lines what several runs gave: their figure that matters, where
-// they repeat one scenario, what was lost in all of them, and a command that helps next. Of
-// the runs of a search it says what the search came to.
+// summary writes the results of several runs in a few lines: their main figure if they repeat one scenario,
+// the losses in all of them, and a next command. For runs of a search it writes the search's result.
 func summary(p *layout.Page, entries []Entry, o Options) {
 	if len(o.Searches) == 1 {
 		o.Searches[0].Answer(p)
@@ -98,11 +97,11 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 	}
 }
 
-// unfinished is the folder of a series of one scenario that was interrupted, and how many
-// runs it lacks: the interrupted ones, and left that did not begin. 0 where it was not, or
-// where runs that came afterwards have taken it up.
+// unfinished returns the folder of an interrupted series of one scenario, and how many runs it lacks: the
+// interrupted ones, and the left ones that did not begin. n is 0 if it was not interrupted, or if later
+// runs completed it.
 func unfinished(entries []Entry, left int) (dir string, n int) {
-	whole := 0 // the last of them
+	whole := 0 // index of the last complete run
 	for _, e := range entries {
 		if !e.Result.Run.Interrupted {
 			whole = max(whole, e.Result.Run.Repeat)
@@ -122,7 +121,7 @@ func unfinished(entries []Entry, left int) (dir string, n int) {
 	return dir, n + left
 }
 
-// apartBy is the key by which the runs of several scenarios can be compared; "" without one.
+// apartBy is the key that distinguishes the runs of several scenarios in a comparison; "" if none.
 func apartBy(entries []Entry) string {
 	var runs []compare.Run
 	for _, e := range entries {
@@ -131,7 +130,7 @@ func apartBy(entries []Entry) string {
 	return compare.Apart(runs)
 }
 
-// above is the folder that holds those of all entries; "" where there is none.
+// above is the parent folder of all entries; "" if there is none.
 func above(entries []Entry) string {
 	dir := ""
 	for i, e := range entries {
@@ -151,8 +150,8 @@ func addMessages(sum, m *result.Messages) {
 	}
 }
 
-// repeatedHeadline is what matters of the runs of one scenario: the median of their 99th
-// percentiles, or of their rates in a closed loop, with the least and the largest.
+// repeatedHeadline is the main figure of one scenario's runs: the median of their 99th percentiles, or of
+// their rates in a closed loop, with the least and the largest.
 func repeatedHeadline(entries []Entry) (label, text string) {
 	used := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Result.Verdict.Status == result.Invalid || e.Result.Run.Interrupted })
 	if len(used) < 2 || slices.ContainsFunc(used, func(e Entry) bool {

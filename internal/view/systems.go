@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// A SystemList is what weir broker status --json prints.
+// A SystemList is the output of weir broker status --json.
 type SystemList struct {
 	Schema  string   `json:"schema"`
 	Weir    string   `json:"weir"`
@@ -21,20 +21,20 @@ type SystemList struct {
 	Systems []System `json:"systems"`
 }
 
-// A System is one of them.
+// A System is one system of a SystemList.
 type System struct {
 	DriverRecipe
 	Drivers   []string       `json:"drivers"`
 	Settings  []DriverOption `json:"settings"`
 	Installed string         `json:"installed,omitempty"` // folder, or "host"; absent: not installed
-	Lacks     string         `json:"lacks,omitempty"`     // what the host lacks to install or start it
-	Kept      *broker.Kept   `json:"kept,omitempty"`      // that is up, or was
-	Answers   *bool          `json:"answers,omitempty"`   // of one that is up: its driver was answered
+	Lacks     string         `json:"lacks,omitempty"`     // missing on the host to install or start it
+	Kept      *broker.Kept   `json:"kept,omitempty"`      // the system that is, or was, running
+	Answers   *bool          `json:"answers,omitempty"`   // if it is running: whether its driver reached it
 	Server    *driver.Facts  `json:"-"`
-	Why       string         `json:"why,omitempty"` // it does not answer
+	Why       string         `json:"why,omitempty"` // why it does not answer
 }
 
-// state says in some words how a system is.
+// state describes a system's state in a few words.
 func (s *System) state() string {
 	switch k := s.Kept; {
 	case s.Source == "docker":
@@ -56,7 +56,7 @@ func (s *System) state() string {
 	}
 }
 
-// Show puts the list on a page.
+// Show writes the list to a page.
 func (l *SystemList) Show(p *layout.Page) {
 	t := layout.Listing("system", "", "from", "nodes", "state")
 	for i := range l.Systems {
@@ -76,7 +76,7 @@ func numbers(list []int) string {
 	return strings.Join(out, ", ")
 }
 
-// Show puts all about one on a page.
+// Show writes everything about one system to a page.
 func (s *System) Show(p *layout.Page) {
 	p.Line(layout.Strong.Of(s.String()))
 	t := layout.Listing("", "")
@@ -108,7 +108,7 @@ func (s *System) Show(p *layout.Page) {
 	ShowOptions(p, "Settings (--set NAME=VALUE; of a run --option server.NAME=VALUE)", s.Settings)
 }
 
-// ShowLogs puts the ends of the logs of a system that is up on a page, so many lines of each.
+// ShowLogs writes the last lines of each log of a running system.
 func ShowLogs(p *layout.Page, k *broker.Kept, lines int) {
 	for _, proc := range k.Processes {
 		for _, name := range proc.Logs {
@@ -127,7 +127,7 @@ func showLog(p *layout.Page, title, name string, lines int) {
 	p.Inset(2).Verbatim(text...)
 }
 
-// MeasuringCommand is the command that measures a system that is up.
+// MeasuringCommand is the command that measures a running system.
 func MeasuringCommand(name string, address []string, options map[string][]string, whole bool) string {
 	line := "weir run --driver " + name
 	for _, a := range address {

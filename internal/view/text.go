@@ -9,35 +9,35 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Options say how a report is written.
+// Options control how a report is written.
 type Options struct {
-	Dir    string // the result folder, named at the end; "" leaves it out
-	Partly bool   // not all of it could be written
-	Colour bool   // ANSI escape sequences; of text only
-	Width  int    // of the terminal in characters, for text only; 0: not known, then tables are at most 100 wide where they can be, and lines are not folded
-	// Session is how many messages a session of a user has: beside each percentile
-	// stands which share of sessions meets worse; 0: nothing does.
+	Dir    string // result folder, named at the end; "": not named
+	Partly bool   // some of it could not be written
+	Colour bool   // ANSI escape sequences, in text only
+	Width  int    // of the terminal in characters, for text only; 0: unknown, tables are then at most 100 wide if possible and lines are not folded
+	// Session is the number of messages in a user's session: each percentile then has the share of sessions
+	// that meet worse; 0: not shown.
 	Session uint64
-	Short   bool // of text: in one screen of a terminal
+	Short   bool // for text: fit one screen of a terminal
 	Full    bool // overviews: each run after the table
-	// Percentiles are those that the table has, in percent; nil: those with samples
-	// enough, and those of objectives.
+	// Percentiles are the percentiles in the table, in percent; nil: those with enough samples, and those
+	// of objectives.
 	Percentiles []float64
-	Shown       []string  // overviews: what runs were added for, and whether it is known
-	Left        int       // overviews: runs that did not begin, of a series that was interrupted
-	Rest        int       // overviews: planned runs that were not done to their end; 0 also where no plan is known
-	Searches    []*Search // overviews: those that the runs are of
-	Fleet       *Fleet    // how the run's agents met; nil: not known, or there were none
+	Shown       []string  // overviews: the figure that runs were added for, and whether it is known
+	Left        int       // overviews: runs of an interrupted series that did not begin
+	Rest        int       // overviews: planned runs that did not complete; also 0 if no plan is known
+	Searches    []*Search // overviews: the searches that the runs belong to
+	Fleet       *Fleet    // how the run's agents met; nil: unknown, or no agents
 
-	lone  bool   // the only run of its page, which has the answer in short
-	first string // of a lone run that has it first: the path of its scenario
-	drawn string // of HTML: what the ids of a run's charts begin with
+	lone  bool   // only run of its page, which has the short answer
+	first string // of a lone run with the answer first: path of its scenario
+	drawn string // HTML: prefix of the ids of a run's charts
 }
 
-// A Fleet says with which flags agents do a run again.
+// A Fleet has the flags that repeat a run on agents.
 type Fleet struct {
-	Again string // of weir run; "": the scenario says it
-	Meet  string // of weir fleet doctor; "": none
+	Again string // for weir run; "": in the scenario
+	Meet  string // for weir fleet doctor; "": none
 }
 
 func (o Options) text() layout.Text {
@@ -48,16 +48,15 @@ func (o Options) text() layout.Text {
 	return t
 }
 
-// markdown is GitHub's, with headings of a level.
+// markdown is GitHub's, with headings from a level.
 func markdown(level int) layout.Markdown {
 	return layout.Markdown{Level: level, Width: layout.MarkdownWidth}
 }
 
 func plain(s string) layout.Span { return layout.Plain.Of(s) }
 
-// Text writes a run for a terminal: the verdict first, the percentiles with
-// response beside service, the outcomes, and where the files are. The error is
-// that of w.
+// Text writes a run for a terminal: the verdict first, the percentiles with response beside service, the
+// outcomes, and where the files are. It returns the error of w.
 func Text(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
 	o.lone = true
@@ -69,8 +68,8 @@ func Text(w io.Writer, e Entry, o Options) error {
 	return err
 }
 
-// Markdown writes a result as Text does, in the Markdown of GitHub: its name,
-// the verdict, the percentiles, the outcomes. The error is that of w.
+// Markdown writes a result like Text, in GitHub Markdown: its name, the verdict, the percentiles, the
+// outcomes. It returns the error of w.
 func Markdown(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
 	p.Heading(title(e.Result))
@@ -80,7 +79,7 @@ func Markdown(w io.Writer, e Entry, o Options) error {
 	return err
 }
 
-// title names a run where its page needs a head.
+// title names a run on pages that need a heading.
 func title(r *result.Result) string {
 	if r.Run.Name == "" {
 		return r.System.Driver
@@ -102,7 +101,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	}
 	t.findings()
 	chapter := func(s string) {
-		if o.drawn != "" { // a terminal and Markdown have no room for them
+		if o.drawn != "" { // text and Markdown have no room for them
 			t.Gap()
 			t.Chapter(s)
 		}

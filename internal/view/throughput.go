@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// apart reports whether what is received has a window of another length than what
-// is sent, by more than a thousandth.
+// apart reports whether the windows of what is received and of what is sent differ in length by more than a
+// thousandth.
 func apart(p result.Throughput) bool {
 	return p.SendS > 0 && p.ReceiveS > 0 && math.Abs(p.ReceiveS-p.SendS) > p.SendS/1000
 }
@@ -29,14 +29,14 @@ func (t *single) throughput() {
 	t.shortDrain()
 }
 
-// shortDrain says of a backlog that was drained too fast that its rate is not to be quoted.
+// shortDrain warns that a backlog drained too fast to quote its rate.
 func (t *single) shortDrain() {
 	if s := t.r.Throughput.ReceiveS; t.r.Run.Mode == result.ModeBacklog && s > 0 && s < shortDrainS {
 		t.Labelled("", layout.Doubtful.Of("the drain took less than "+quantity.Span(shortDrainS*time.Second)+": a single stall changes its rate; fill with more messages (--measure, --rate) before you quote it"))
 	}
 }
 
-// flows are the rates of the directions that there were, in messages and in bytes.
+// flows returns the rates of the directions in use, in messages and in bytes.
 func (t *single) flows() (rates, bytes []string) {
 	p := t.r.Throughput
 	if sent(t.r) {
@@ -52,7 +52,7 @@ func (t *single) flows() (rates, bytes []string) {
 		}
 		word := arrived(t.r) + " "
 		if t.r.Run.Mode == result.ModeBacklog {
-			word += drainedMessages(t.r) // when nothing else was going on
+			word += drainedMessages(t.r) // while nothing else was happening
 		}
 		switch perS, known := p.Received(); {
 		case known:
@@ -76,8 +76,8 @@ func (t *single) flows() (rates, bytes []string) {
 	return rates, bytes
 }
 
-// differs reports whether more or fewer messages were delivered in the window, by over a
-// hundredth, than came of those that were due in it.
+// differs reports whether the messages delivered in the window differ by more than a hundredth from those
+// due in it that arrived.
 func differs(r *result.Result) bool {
 	perS, known := r.Throughput.Received()
 	if !known || r.Run.Mode == result.ModeBacklog || r.Throughput.ReceiveS <= 0 {
@@ -87,8 +87,8 @@ func differs(r *result.Result) bool {
 	return math.Abs(came-of) > max(came, of)/100
 }
 
-// Arrived is the word for the rate at which messages came to consumers: delivered of what the
-// run sends, drained of a backlog, and received of what others sent.
+// Arrived names the rate at which messages reach consumers: delivered if the run sends, drained for a
+// backlog, received if others sent.
 func Arrived(sends, backlog bool) string {
 	switch {
 	case backlog:
@@ -99,8 +99,7 @@ func Arrived(sends, backlog bool) string {
 	return "received"
 }
 
-// arrived is that word for a run, and for several where all have the same: else it is the one
-// that is true of each.
+// arrived is that word for a run, or for several runs with the same; otherwise one that is true of all.
 func arrived(runs ...*result.Result) string {
 	word := ""
 	for _, r := range runs {
@@ -113,11 +112,11 @@ func arrived(runs ...*result.Result) string {
 	return word
 }
 
-// shortDrainS is how many seconds a drain lasts that tells a rate: in less, a stall of a
-// tenth of a second is over a tenth of it.
+// shortDrainS is the shortest drain, in s, that gives a usable rate: in a shorter one, a stall of a tenth
+// of a second is over a tenth of it.
 const shortDrainS = 1
 
-// drainedMessages says how many messages the rate of a drain is of; "" where it is not stored.
+// drainedMessages is the number of messages behind a drain's rate; "" if not stored.
 func drainedMessages(r *result.Result) string {
 	if r.Evidence == nil || r.Evidence.Filled == nil || r.Evidence.Filled.Messages == 0 {
 		return ""

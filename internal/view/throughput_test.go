@@ -8,8 +8,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestDifferingDeliveredCountsAreExplained: a rate is of what came in the window, a
-// count of what was sent in it.
+// A rate covers what arrived in the window, a count what was sent in it.
 func TestDifferingDeliveredCountsAreExplained(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -16,32 +16,32 @@ import (
 
 // A Spot is the figure of one run.
 type Spot struct {
-	Series  string // the line that it is on
-	Key     string // the key's value, as it is written
+	Series  string // its line in the chart
+	Key     string // the key's value as written
 	Value   result.Value
-	Weak    bool // do not rely on it
-	Printed bool // an article has it: a dot of its own
+	Weak    bool // unreliable
+	Printed bool // from an article: a dot of its own
 }
 
-// A Variation is what is drawn.
+// A Variation is a figure to draw over the values of a key.
 type Variation struct {
 	ID      string // unique on a page
 	Title   string
-	Key     string // that was varied
-	Caption string // said besides how it is to be read
+	Key     string // the varied key
+	Caption string // said besides how to read the chart
 	Write   func(float64) string
 	Spots   []Spot
 }
 
-// Bounds of a chart.
+// Limits of a chart.
 const (
-	mostPlaces      = 24   // of a key with words
+	mostPlaces      = 24   // of a key with text values
 	mostTicks       = 12   // of a key with numbers
-	logarithmicFrom = 20.0 // times the least value is the largest: the axis is logarithmic
+	logarithmicFrom = 20.0 // largest/least value from which the axis is logarithmic
 )
 
-// keyNumber reads the value of a key: a number, a size, a time or a rate. Values of one key
-// are of one kind, so that their numbers compare.
+// keyNumber reads the value of a key: a number, a size, a time or a rate. The values of one key are of one
+// kind, so their numbers are comparable.
 func keyNumber(text string) (v float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if n, ok := quantity.Whole(text); ok {
@@ -68,7 +68,7 @@ func keysNumeric(values []string) bool {
 	return !slices.ContainsFunc(values, func(s string) bool { _, ok := keyNumber(s); return !ok })
 }
 
-// A place is what the runs of one series have at one value of the key.
+// A variedPlace holds the runs of one series at one value of the key.
 type variedPlace struct {
 	series, key string
 	values      []result.Value
@@ -76,8 +76,8 @@ type variedPlace struct {
 	printed     bool
 }
 
-// summary is the median of the runs, the lowest and the highest, and whether the median is
-// only a lower bound.
+// summary returns the median of the runs, the lowest and the highest, and whether the median is only a
+// lower bound.
 func (p *variedPlace) summary() (middle, low, high float64, atLeast bool) {
 	median, lowest, highest := result.Spread(p.values)
 	middle, atLeast = median.Least()
@@ -101,7 +101,7 @@ func (p *variedPlace) says(f *Variation) string {
 	return text
 }
 
-// Chart draws the figure; nil where the key has fewer than two values.
+// Chart draws the figure; nil if the key has fewer than two values.
 func (f Variation) Chart() *layout.Chart {
 	var places []*variedPlace
 	var names, keys []string
@@ -188,7 +188,7 @@ func (f *Variation) lines(c *layout.Chart, places []*variedPlace, names, keys []
 	var spreads []plot.Line
 	for i, name := range names {
 		line := plot.Line{Class: layout.Series(i + 1), Series: i + 1, Dots: true}
-		theirs := plot.Line{Class: layout.Series(i+1) + " host", Series: i + 1, Dots: true} // without strokes
+		theirs := plot.Line{Class: layout.Series(i+1) + " host", Series: i + 1, Dots: true} // without lines
 		band := plot.Band{Class: layout.Series(i + 1), Series: i + 1}
 		for _, k := range keys {
 			for _, p := range places {
@@ -266,7 +266,7 @@ func (f *Variation) bars(c *layout.Chart, places []*variedPlace, names, keys []s
 	f.marks(c, places)
 }
 
-// spread is each run's figure, on a line from the lowest to the highest.
+// spread draws each run's figure on a line from the lowest to the highest.
 func (p *variedPlace) spread(f *Variation, series int, x float64) plot.Line {
 	line := plot.Line{Class: layout.Series(series) + " spread", Series: series, Dots: true}
 	for _, v := range p.values {
@@ -281,7 +281,7 @@ func (p *variedPlace) spread(f *Variation, series int, x float64) plot.Line {
 	return line
 }
 
-// marks explains the forms that the chart has.
+// marks explains the dot forms in the chart.
 func (f *Variation) marks(c *layout.Chart, places []*variedPlace) {
 	some := func(has func(p *variedPlace) bool) bool { return slices.ContainsFunc(places, has) }
 	if some(func(p *variedPlace) bool { return p.printed }) {

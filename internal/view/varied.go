@@ -11,18 +11,18 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A variedKey is a key of scenarios with what each run has in it.
+// A variedKey is a scenario key with its value in each run.
 type variedKey struct {
 	path     string
-	of       []string // of each run, unset where it has none
+	of       []string // by run, unset if absent
 	distinct []string
 }
 
-// unset stands for the value of a key that a run's scenario does not have.
+// unset stands for a key that a run's scenario does not set.
 const unset = "not set"
 
-// variedKeys are the keys that a matrix, or several scenarios, varied. What follows from
-// others, such as a name, is none.
+// variedKeys returns the keys that a matrix, or several scenarios, varied, without those derived from
+// others, such as a name.
 func variedKeys(entries []Entry) []variedKey {
 	settings := make([]map[string]string, len(entries))
 	var order []string
@@ -55,8 +55,7 @@ func variedKeys(entries []Entry) []variedKey {
 	return out
 }
 
-// decides reports whether the value of k says that of other in every run: they vary
-// together.
+// decides reports whether k's value determines the other's in every run: they vary together.
 func (k *variedKey) decides(other *variedKey) bool {
 	has := map[string]string{}
 	for i, v := range k.of {
@@ -68,9 +67,8 @@ func (k *variedKey) decides(other *variedKey) bool {
 	return true
 }
 
-// overWhat returns the key for the axis of charts, and what is told apart by lines: the key
-// with numbers that has the most values, or else the one with words. It is nil where
-// nothing was varied.
+// overWhat returns the key for the charts' axis, and the keys that distinguish lines: the axis has the
+// numeric key with the most values, or else the key with text. x is nil if nothing was varied.
 func overWhat(keys []variedKey) (x *variedKey, rest []*variedKey) {
 	for i := range keys {
 		k := &keys[i]
@@ -89,14 +87,14 @@ func overWhat(keys []variedKey) (x *variedKey, rest []*variedKey) {
 	return x, rest
 }
 
-// varied draws the runs' figures over a key that differs between them: what a second
-// carried, and the latency that decides. An INVALID run has no figures to draw.
+// varied draws the runs' figures over a key that differs between them: the rate carried, and the deciding
+// latency. INVALID runs have no figures to draw.
 func varied(p *layout.Page, entries []Entry) {
 	x, rest := overWhat(variedKeys(entries))
 	if x == nil {
 		return
 	}
-	lone := entries[0].Result.System.Driver // the name of what has no other
+	lone := entries[0].Result.System.Driver // names lines that nothing else distinguishes
 	if slices.ContainsFunc(entries, func(e Entry) bool { return e.Result.System.Driver != lone }) || lone == "" {
 		lone = "the runs"
 	}
@@ -171,8 +169,7 @@ func varied(p *layout.Page, entries []Entry) {
 	best(p, entries, x)
 }
 
-// best draws the highest rate of each system, where several were run at several values of
-// x.
+// best draws the highest rate of each system, if several systems ran at several values of x.
 func best(p *layout.Page, entries []Entry, x *variedKey) {
 	const by = "system.driver"
 	if x.path == by {
@@ -200,7 +197,7 @@ func best(p *layout.Page, entries []Entry, x *variedKey) {
 	}
 }
 
-// carried is what a second of a run carried: received where that is known, else confirmed.
+// carried is the rate of a run: received if known, else confirmed.
 func carried(r *result.Result) (v result.Value, ok bool) {
 	if rated(r) {
 		return result.Exactly(received(r)), true
@@ -208,7 +205,7 @@ func carried(r *result.Result) (v result.Value, ok bool) {
 	return result.Exactly(r.Throughput.ConfirmedPerS), sent(r)
 }
 
-// headlines returns which direction's latency decides: the last that all runs have.
+// headlines returns the direction whose latency decides: the last one that all runs have.
 func headlines(entries []Entry) (title, group string) {
 	for _, g := range [...]string{"e2e", "rtt", "send"} {
 		kinds, all := map[string]bool{}, true
@@ -234,7 +231,7 @@ func headlines(entries []Entry) (title, group string) {
 	return "latency", ""
 }
 
-// headline is the distribution of a direction that decides; nil where a run has none.
+// headline returns the deciding distribution of a direction; nil if a run has none.
 func headline(r *result.Result, group string) *result.Dist {
 	for _, c := range distributions(r) {
 		if c.group == group && c.interval {

@@ -40,8 +40,8 @@ func htmlOf(t *testing.T, entries []Entry) string {
 	return page
 }
 
-// TestFigureIsChartedOverVariedKey: over the key with the most numbers, a line for
-// each value of the others. What varies with it, as in a zip, makes no lines.
+// Over the numeric key with the most values, a line for each value of the others. Keys that vary with it,
+// as in a zip, make no lines.
 func TestFigureIsChartedOverVariedKey(t *testing.T) {
 	t.Parallel()
 	var entries []Entry
@@ -147,8 +147,7 @@ func TestCurvesOfManyRunsAreDrawn(t *testing.T) {
 	}
 }
 
-// TestKeyMissingInOneRunDiffers: runs of different rates are no repeats of one another,
-// although one of them has a profile and no rate.
+// Runs of different rates are not repeats, even if one of them has a profile instead of a rate.
 func TestKeyMissingInOneRunDiffers(t *testing.T) {
 	t.Parallel()
 	page := htmlOf(t, []Entry{
@@ -166,7 +165,7 @@ func TestKeyMissingInOneRunDiffers(t *testing.T) {
 	}
 }
 
-// TestLowerBoundIsDrawn: the worst runs are the ones whose messages never came.
+// The worst runs are those whose messages never came.
 func TestLowerBoundIsDrawn(t *testing.T) {
 	t.Parallel()
 	entries := []Entry{member(1, "system: {options: {storage: file}}\n", 100, 1e6), member(2, "system: {options: {storage: memory}}\n", 900, 9e9)}

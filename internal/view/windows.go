@@ -18,14 +18,14 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Windows are the samples of parts of a run's measured window, one after another.
+// Windows are the samples of consecutive windows within a run's measured window.
 type Windows struct {
 	Every time.Duration
 	parts []window
-	more  int // that are beyond the bound
+	more  int // number over the limit
 }
 
-// A window is what completed in one of them, by the tags of intervals.hlog.
+// A window holds what completed in it, by the tags of intervals.hlog.
 type window struct {
 	from, to int64 // ns since the end of the warm-up
 	counts   map[string]*measure.Counts
@@ -33,10 +33,9 @@ type window struct {
 
 const mostWindows = 400
 
-// windowed reads the samples of a run in windows of some seconds, from its interval log. The
-// first begins at the instant begins of the run, with the measured window. A line of the log,
-// about a second, is in the window that holds its middle: seconds of the log end some
-// milliseconds late, by more on a busy host.
+// windowed reads a run's samples from its interval log, in windows of length every. The first begins at the
+// run's instant begins, with the measured window. A line of the log, about a second, belongs to the window
+// that holds its middle: seconds of the log end some milliseconds late, more on a busy host.
 func windowed(dir string, every time.Duration, begins int64) (*Windows, error) {
 	path := filepath.Join(dir, result.FileIntervals)
 	f, err := userfile.Open(path)
@@ -53,7 +52,7 @@ func windowed(dir string, every time.Duration, begins int64) (*Windows, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if l.Counts == nil { // of the warm-up, or of what came after the end
+		if l.Counts == nil { // of the warm-up, or after the end
 			continue
 		}
 		i := int(max(0, (l.From+l.To)/2-begins) / int64(every))
@@ -73,8 +72,8 @@ func windowed(dir string, every time.Duration, begins int64) (*Windows, error) {
 	}
 }
 
-// firstSecond is where the first measured second begins, in ns since the run's epoch: the
-// log is in seconds of the run.
+// firstSecond is where the first measured second begins, in ns since the run's epoch: the log has seconds
+// of the run.
 func firstSecond(r *result.Result) int64 {
 	for _, second := range result.MeasuredFirst(r.Intervals) {
 		return int64(second.TS * 1e9)
@@ -82,8 +81,7 @@ func firstSecond(r *result.Result) int64 {
 	return r.WindowFrom()
 }
 
-// windows writes percentiles of each window: of what was confirmed, answered or delivered
-// in it.
+// windows writes the percentiles of each window, for what was confirmed, answered or delivered in it.
 func (t *single) windows() {
 	w := t.Windows
 	if w == nil || len(w.parts) == 0 {
@@ -179,7 +177,7 @@ func headOf(p float64) string {
 	return "p" + strings.TrimSuffix(percent(p), " %")
 }
 
-// secondsOf is an instant of the run for a table.
+// secondsOf formats a time of the run in a table.
 func secondsOf(ns int64) string {
 	return strings.TrimSuffix(quantity.Commas(fmt.Sprintf("%.1f", float64(ns)/1e9)), ".0")
 }

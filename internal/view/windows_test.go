@@ -65,8 +65,8 @@ func TestWindowsHavePercentilesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestWindowsBeginWithTheMeasuredWindow, at whole seconds, though lines of the log end some
-// milliseconds late, and one of the last warm-up second holds messages of the measured window.
+// Windows begin at whole seconds, although lines of the log end some milliseconds late, and one of the last
+// warm-up second has messages of the measured window.
 func TestWindowsBeginWithTheMeasuredWindow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -155,8 +155,7 @@ func TestCurveSpansAllSamples(t *testing.T) {
 	}
 }
 
-// TestWindowsAlignToLogSeconds, where the warm-up ends between two: a window would
-// hold the messages of one second and a part of the next.
+// If the warm-up ends within a second, a window would hold that second's messages and part of the next's.
 func TestWindowsAlignToLogSeconds(t *testing.T) {
 	t.Parallel()
 	r := &result.Result{Intervals: []result.Interval{{TS: 0, Phase: "warmup"}, {TS: 1, Phase: "measure"}, {TS: 2, Phase: "measure"}}}

@@ -13,38 +13,38 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// The schemes of a join URL.
+// The schemes of join URLs.
 const (
-	SchemeWeir = "weir" // the coordinator's own hub, with TLS
+	SchemeWeir = "weir" // a coordinator's own hub, with TLS
 	SchemeNATS = "nats" // an existing server without TLS
 	SchemeTLS  = "tls"  // an existing server with TLS
 )
 
-// An Address says where a fleet meets, and what is needed to get in: what a join URL
-// says. It prints and logs without its secrets, and marshals so.
+// An Address is a parsed join URL: where a fleet meets, and the secrets to get in. It prints, logs and
+// marshals without its secrets.
 type Address struct {
 	Scheme string
 	Host   string // host:port
-	// Pin is the server's certificate. Without one a server of scheme tls is verified by
-	// the host's authorities; weir always has one, unless IsOwn.
+	// Pin is the server's certificate. Without one, this host's authorities verify a server of scheme tls;
+	// weir always has one, unless IsOwn.
 	Pin Pin
-	// Token proves a join. To a hub it is the credentials of the connection too; weir
-	// always has one, unless IsOwn.
+	// Token proves a join. For a hub it is also the connection's credentials; weir always has one, unless
+	// IsOwn.
 	Token Token
-	// User and Password are the credentials at an existing server. A user without a
-	// password is that server's own token.
+	// User and Password are the credentials for an existing server. A user without a password is that
+	// server's own token.
 	User, Password driver.Secret
 }
 
-// allowed is what a join URL looks like.
+// allowed is the syntax of join URLs.
 const allowed = "weir://HOST:PORT?pin=sha256:HEX&token=TOKEN, as weir fleet token prints it; " +
 	"weir://127.0.0.1:PORT for a fleet of the same user on this host; nats://USER:PASSWORD@HOST:PORT or tls://USER:PASSWORD@HOST:PORT for an existing NATS server"
 
-// urlSize bounds a join URL.
+// urlSize limits a join URL, in bytes.
 const urlSize = 2048
 
-// Parse reads a join URL. Its error names every fault, and what is allowed; of the
-// URL it shows nothing that may be a secret.
+// Parse parses a join URL. Its error lists every fault and the allowed syntax, but shows nothing of the URL
+// that may be a secret.
 func Parse(text string) (Address, error) {
 	a, errs := parse(text)
 	if len(errs) == 0 {
@@ -103,7 +103,7 @@ func parse(text string) (a Address, faults []error) {
 	for name, values := range query {
 		switch {
 		case name != "pin" && name != "token":
-			bad("has a parameter other than pin and token") // unshown: it may be a secret without a name
+			bad("has a parameter other than pin and token") // not shown: it may be a secret without a name
 		case len(values) != 1:
 			bad("has its %s twice", name)
 		case name == "pin" && u.Scheme == SchemeNATS:
@@ -128,24 +128,23 @@ func parse(text string) (a Address, faults []error) {
 	return a, faults
 }
 
-// IsOwn reports whether it is a hub of this host and user. Keep.Own then adds its
-// certificate and token.
+// IsOwn reports whether it is a hub of this host and user. Keep.Own then adds its certificate and token.
 func (a Address) IsOwn() bool { return a.Scheme == SchemeWeir && a.Pin.IsZero() && a.Token.IsZero() }
 
-// IsLoopback reports whether only this host reaches an address without its port. Of
-// names only localhost is known: others are resolved by who knows whom.
+// IsLoopback reports whether an address without its port is reachable from this host only. Of names it
+// knows only localhost, since resolving others is not reliable.
 func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// OnLoopback reports the same of an address with its port.
+// OnLoopback is IsLoopback for an address with its port.
 func OnLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && IsLoopback(host)
 }
 
-// hostPort reads where the server is.
+// hostPort parses the server's address.
 func hostPort(u *url.URL, port int) (string, error) {
 	name := u.Hostname()
 	if name == "" {
@@ -167,7 +166,7 @@ func hostPort(u *url.URL, port int) (string, error) {
 	return net.JoinHostPort(name, strconv.Itoa(port)), nil
 }
 
-// TLS returns the settings of the agent's side; nil where there is no TLS.
+// TLS returns the agent's TLS settings; nil without TLS.
 func (a Address) TLS() *tls.Config {
 	switch {
 	case a.Scheme == SchemeNATS:
@@ -182,8 +181,7 @@ func (a Address) TLS() *tls.Config {
 // String returns the URL without its token, user and password.
 func (a Address) String() string { return a.text(false) }
 
-// Reveal returns the URL with all its secrets. It goes to who is to join and nowhere
-// else.
+// Reveal returns the URL with all its secrets, only for those who are to join.
 func (a Address) Reveal() string { return a.text(true) }
 
 // GoString is String.
@@ -214,8 +212,8 @@ func (a Address) text(whole bool) string {
 	return u.String()
 }
 
-// Reachable reads where a hub will listen on this host, "" for the usual place: as it is to
-// be shown, and as agents reach it.
+// Reachable returns where a hub with this --listen will listen, "" for the default: shown for display,
+// reach as agents reach it.
 func Reachable(listen string) (shown, reach string, err error) {
 	if listen == "" {
 		host, err := outward()
@@ -241,7 +239,7 @@ func Reachable(listen string) (shown, reach string, err error) {
 	return listen, net.JoinHostPort(host, strconv.Itoa(n)), nil
 }
 
-// outward returns the address that this host sends from to others. Nothing is sent.
+// outward returns the address that this host uses to reach others. It sends nothing.
 func outward() (string, error) {
 	c, err := net.Dial("udp4", "192.0.2.1:9") // an address that no host has
 	if err != nil {

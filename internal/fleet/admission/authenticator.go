@@ -13,22 +13,22 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// Bounds of a door's memory.
+// Limits of an authenticator's memory.
 const (
 	NonceLife   = 30 * time.Second
 	Outstanding = 4096 // nonces
 	nonceSize   = 16   // B
 )
 
-// A Authenticator is where agents join: the coordinator's side. Its methods may be called by any
-// goroutine; none waits.
+// An Authenticator is the coordinator's side of joining. Its methods may be called from any goroutine and
+// do not block.
 type Authenticator struct {
 	keep    *Keep
 	version string
 	now     func() time.Time
 
 	mu     sync.Mutex
-	nonces map[string]invitation // that were not used
+	nonces map[string]invitation // unused ones
 }
 
 type invitation struct {
@@ -37,7 +37,7 @@ type invitation struct {
 }
 
 // NewAuthenticator returns the authenticator of a coordinator of that version. Agents prove a token of the
-// keep; where keep is nil none is asked for. A nil now is time.Now.
+// keep; a nil keep requires none. A nil now is time.Now.
 func NewAuthenticator(keep *Keep, version string, now func() time.Time) *Authenticator {
 	if now == nil {
 		now = time.Now
@@ -45,9 +45,8 @@ func NewAuthenticator(keep *Keep, version string, now func() time.Time) *Authent
 	return &Authenticator{keep: keep, version: version, now: now, nonces: map[string]invitation{}}
 }
 
-// Challenge returns the nonce with which the agent of that name may join, once and
-// within 30 s. Another name than agents have is ErrMalformed; where 4096 nonces are
-// under way it is ErrBusy.
+// Challenge returns the nonce with which the named agent may join, once and within 30 s. An invalid name is
+// ErrMalformed; with 4096 nonces outstanding it is ErrBusy.
 func (d *Authenticator) Challenge(agent string) (nonce string, err error) {
 	if err := placement.CheckName(agent); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -74,9 +73,8 @@ func (d *Authenticator) Challenge(agent string) (nonce string, err error) {
 	return nonce, nil
 }
 
-// Admit says whether the agent may join: ErrMalformed, ErrVersion, ErrReplayed,
-// ErrExpired, ErrToken or ErrRevoked where it may not. The nonce is used up in any case
-// but the first two.
+// Admit decides whether the agent may join; otherwise the error is ErrMalformed, ErrVersion, ErrReplayed,
+// ErrExpired, ErrToken or ErrRevoked. All but the first two consume the nonce.
 func (d *Authenticator) Admit(j Request) error {
 	if err := j.check(); err != nil {
 		return err
@@ -117,8 +115,7 @@ func (d *Authenticator) admit(j *Request) error {
 	return d.keep.good(t, now)
 }
 
-// Like returns ErrVersion where an agent's build is not the coordinator's: what each says of
-// itself is buildinfo.Identity.
+// Like returns ErrVersion if an agent's buildinfo.Identity differs from the coordinator's.
 func Like(agent, coordinator string) error {
 	if buildinfo.Same(agent, coordinator) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/flock"
 )
 
-// An Issued is a token that was made, without its secret.
+// An Issued describes a created token, without its secret.
 type Issued struct {
 	ID      string    `json:"id"`
 	Made    time.Time `json:"made"`
@@ -21,10 +21,10 @@ type Issued struct {
 	Revoked bool      `json:"revoked"`
 }
 
-// Bounds of the list.
+// Limits of the list.
 const (
 	maxIssued  = 4096
-	remembered = 30 * 24 * time.Hour // after a token's end
+	remembered = 30 * 24 * time.Hour // after a token's expiry
 )
 
 const schemaTokens = "weir.fleet-tokens/v1"
@@ -34,8 +34,7 @@ type issuedFile struct {
 	Tokens []Issued `json:"tokens"`
 }
 
-// List returns the tokens that were made, the oldest first, those that ended up to
-// 30 days ago among them.
+// List returns the created tokens, oldest first, including those that expired up to 30 days ago.
 func (k *Keep) List() ([]Issued, error) {
 	b, err := os.ReadFile(filepath.Join(k.dir, fileTokens))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +58,7 @@ func (k *Keep) change(edit func([]Issued) ([]Issued, error)) error {
 	if k.fixed {
 		return errFixed
 	}
-	lock, err := flock.Wait(context.Background(), filepath.Join(k.dir, fileLock), nil) // held for an instant
+	lock, err := flock.Wait(context.Background(), filepath.Join(k.dir, fileLock), nil) // held only briefly
 	if err != nil {
 		return err
 	}
@@ -78,8 +77,7 @@ func (k *Keep) change(edit func([]Issued) ([]Issued, error)) error {
 	return write(filepath.Join(k.dir, fileTokens), append(b, '\n'))
 }
 
-// write puts a file in place whole or not at all, readable by its owner only. The
-// lock is held.
+// write atomically writes a file readable by its owner only. The lock must be held.
 func write(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {

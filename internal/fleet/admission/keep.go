@@ -18,11 +18,11 @@ import (
 	"github.com/weirmq/weir/internal/flock"
 )
 
-// VariableDir is the environment variable that names the folder of the keep.
+// VariableDir is the environment variable for the keep's folder.
 const VariableDir = "WEIR_FLEET_DIR"
 
-// StateDir returns the folder in which a coordinator keeps what changes: that of the keep, or
-// weir/fleet in the user's folder for state where the keep cannot be written.
+// StateDir returns the folder for a coordinator's mutable state: the keep's, or weir/fleet in the user's
+// state folder if the keep is not writable.
 func StateDir(lookup func(name string) (string, bool)) (string, error) {
 	dir, err := Dir(lookup)
 	if err != nil {
@@ -46,8 +46,8 @@ func StateDir(lookup func(name string) (string, bool)) (string, error) {
 	return state, nil
 }
 
-// Dir returns the folder of the keep: VariableDir, or weir/fleet in the user's
-// folder for state. It looks for nothing there.
+// Dir returns the keep's folder: VariableDir, or weir/fleet in the user's state folder. It does not access
+// it.
 func Dir(lookup func(name string) (string, bool)) (string, error) {
 	for _, x := range []struct{ name, below string }{{VariableDir, ""}, {"XDG_STATE_HOME", "weir/fleet"}, {"HOME", ".local/state/weir/fleet"}} {
 		dir, ok := lookup(x.name)
@@ -56,7 +56,7 @@ func Dir(lookup func(name string) (string, bool)) (string, error) {
 		}
 		if !filepath.IsAbs(dir) {
 			if x.name == "XDG_STATE_HOME" {
-				continue // its specification asks for that
+				continue // required by the XDG specification
 			}
 			return "", fmt.Errorf("%s: %s is not absolute (a folder's absolute path)", x.name, dir)
 		}
@@ -68,33 +68,32 @@ func Dir(lookup func(name string) (string, bool)) (string, error) {
 // The files of a keep.
 const (
 	fileHub    = "hub.pem"     // certificate and key
-	fileSecret = "secret"      // of the tokens
-	fileTokens = "tokens.json" // which were made
+	fileSecret = "secret"      // the key of the tokens
+	fileTokens = "tokens.json" // the created ones
 	fileLock   = "lock"
 )
 
 const secretSize = 32
 
-// A Keep is the folder in which the coordinator's host has what its fleet is held
-// together by. Its methods may be called by any goroutine, and by any number of
-// processes at once: what changes is read anew each time, and changed under a lock.
+// A Keep is the folder with the secrets of a fleet on the coordinator's host. Its methods may be called
+// from any goroutine, and by several processes at once: mutable data is read anew each time, and changed
+// under a lock.
 type Keep struct {
 	dir         string
-	fixed       bool        // it cannot be written from here
-	readable    fs.FileMode // what others may be allowed with its files
+	fixed       bool        // read-only from here
+	readable    fs.FileMode // file permissions that others may have
 	certificate tls.Certificate
 	pin         Pin
 	secret      []byte
 }
 
-// Open opens the keep in a folder, and makes what is missing of it: the folder,
-// readable by its owner only; a certificate for 5 years, and again when it has ended;
-// the secret of the tokens. Where others can change the folder or read its files it
-// refuses.
+// Open opens the keep in a folder, and creates what is missing: the folder, readable by its owner only; a
+// certificate valid for 5 years, renewed after it has expired; the key of the tokens. It refuses a folder
+// that others can change, or with files that others can read.
 //
-// A folder that this process cannot write holds all of it already, as one that was mounted.
-// In a file system that is mounted read-only nobody changes it, and who mounted it chose who
-// may read it. Elsewhere it must be root's, who may let a group read the files.
+// A folder that this process cannot write, such as a mounted one, must be complete. On a file system
+// mounted read-only nobody changes it, and whoever mounted it chose its readers. Elsewhere it must be
+// root's, who may let a group read the files.
 func Open(dir string, now time.Time) (*Keep, error) {
 	k, err := open(dir, now, syscall.Access)
 	if err != nil {
@@ -133,7 +132,7 @@ func open(dir string, now time.Time, access func(path string, mode uint32) error
 		}
 	}
 	if !k.fixed {
-		lock, err := flock.Wait(context.Background(), filepath.Join(dir, fileLock), nil) // held for an instant
+		lock, err := flock.Wait(context.Background(), filepath.Join(dir, fileLock), nil) // held only briefly
 		if err != nil {
 			return nil, err
 		}
@@ -175,13 +174,13 @@ func open(dir string, now time.Time, access func(path string, mode uint32) error
 	return k, nil
 }
 
-// writable asks access(2) whether a folder can be written.
+// writable is W_OK of access(2).
 const writable = 2
 
-// errFixed: the keep cannot be changed from here.
+// errFixed says that the keep cannot be changed from here.
 var errFixed = errors.New("weir cannot write there (weir fleet token makes what is needed where it can; copy that folder)")
 
-// kept reads a file, and makes it first where it is missing. The lock is held.
+// kept reads a file, creating it if missing. The lock must be held.
 func (k *Keep) kept(name string, create func() ([]byte, error)) ([]byte, error) {
 	path := filepath.Join(k.dir, name)
 	info, err := os.Stat(path)
@@ -210,7 +209,7 @@ func (k *Keep) kept(name string, create func() ([]byte, error)) ([]byte, error) 
 // Pin returns the fingerprint of the hub's certificate.
 func (k *Keep) Pin() Pin { return k.pin }
 
-// TLS returns the settings of the hub's side of a connection.
+// TLS returns the hub's TLS settings.
 func (k *Keep) TLS() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{k.certificate}, MinVersion: tls.VersionTLS13}
 }
@@ -221,7 +220,7 @@ const (
 	MaxLife = 5 * 365 * 24 * time.Hour
 )
 
-// New makes a token that ends after life, to the second, and writes down that it did.
+// New creates a token that expires after life, to the second, and adds it to the list.
 func (k *Keep) New(life time.Duration, now time.Time) (Token, error) {
 	if life < MinLife || life > MaxLife {
 		return Token{}, fmt.Errorf("a token of %v (%v to %v)", life, MinLife, MaxLife)
@@ -232,7 +231,7 @@ func (k *Keep) New(life time.Duration, now time.Time) (Token, error) {
 	}
 	t := Token{id: hex.EncodeToString(id), ends: now.Add(life).Unix()}.seal(k.secret)
 	err := k.change(func(all []Issued) ([]Issued, error) {
-		// Those that ended long ago are not asked for any more.
+		// Drop tokens that expired long ago.
 		all = slices.DeleteFunc(all, func(i Issued) bool { return now.Sub(i.Ends) > remembered })
 		if len(all) >= maxIssued {
 			return nil, fmt.Errorf("there are %d tokens, the most that weir keeps (remove %s; all tokens end with it)", len(all), fileTokens)
@@ -245,12 +244,11 @@ func (k *Keep) New(life time.Duration, now time.Time) (Token, error) {
 	return t, nil
 }
 
-// ownID is that of the token that Own makes; no token of New has it but by a chance of
-// one in 2^64.
+// ownID is the ID of Own's token; New creates it with probability 2^-64.
 const ownID = "0000000000000000"
 
-// Meeting reads the URL by which agents join. That of a fleet of this host and user is
-// completed by what its keep holds.
+// Meeting parses the URL by which agents join, and completes that of a fleet of this host and user from its
+// keep.
 func Meeting(text string, lookup func(name string) (string, bool)) (Address, error) {
 	a, err := Parse(text)
 	if err != nil || !a.IsOwn() {
@@ -267,17 +265,16 @@ func Meeting(text string, lookup func(name string) (string, bool)) (Address, err
 	return keep.Own(a), nil
 }
 
-// Own completes the address of a hub of this host and user, where IsOwn is so: with the
-// fingerprint of the certificate and a token that is in no list and does not end.
-// Whoever can read this folder can make any token: this one gives nothing beyond that.
+// Own completes the address of a hub of this host and user, if IsOwn: with the certificate's fingerprint
+// and an unlisted token that does not expire. Whoever can read this folder can make any token, so this
+// grants nothing more.
 func (k *Keep) Own(a Address) Address {
 	a.Pin, a.Token = k.pin, Token{id: ownID, ends: maxEnds}.seal(k.secret)
 	return a
 }
 
-// Check reads the text of a token and says whether it is good at the instant now:
-// ErrToken, ErrExpired or ErrRevoked where it is not. Only a token with the right MAC is
-// told apart from others. Where the keep cannot be read none is good.
+// Check parses a token and checks that it is valid at now: otherwise the error is ErrToken, ErrExpired or
+// ErrRevoked. Without the right MAC all errors are ErrToken. If the keep cannot be read no token is valid.
 func (k *Keep) Check(text string, now time.Time) (Token, error) {
 	t, err := ParseToken(text)
 	if err != nil {
@@ -289,7 +286,7 @@ func (k *Keep) Check(text string, now time.Time) (Token, error) {
 	return t, k.good(t, now)
 }
 
-// good says whether a token that was made here may be used.
+// good checks that a token created here may be used.
 func (k *Keep) good(t Token, now time.Time) error {
 	if !now.Before(t.Ends()) {
 		return fmt.Errorf("token %s %w at %s", t.id, ErrExpired, t.Ends().Format(time.RFC3339))
@@ -311,8 +308,8 @@ func (k *Keep) good(t Token, now time.Time) error {
 	return nil
 }
 
-// Revoke takes the token of that id back. Revoking twice is not an error; an id that
-// is not in the list is ErrToken.
+// Revoke revokes the token with that ID. Revoking twice is not an error; an ID that is not in the list is
+// ErrToken.
 func (k *Keep) Revoke(id string) error {
 	err := k.change(func(all []Issued) ([]Issued, error) {
 		i := slices.IndexFunc(all, func(i Issued) bool { return i.ID == id })

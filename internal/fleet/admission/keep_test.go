@@ -290,8 +290,8 @@ func TestOnlyThePinnedCertificateIsTaken(t *testing.T) {
 	}
 }
 
-// TestTheOwnersTokenIsGood: whoever can read the keep has it, in no list and without an
-// end; who cannot does not make it, and it opens no other keep.
+// Whoever can read the keep has the owner's token, which is unlisted and does not expire; nobody else can
+// make it, and it does not open other keeps.
 func TestTheOwnersTokenIsGood(t *testing.T) {
 	dir := t.TempDir()
 	k, err := Open(dir, noon)
@@ -327,8 +327,8 @@ func TestTheOwnersTokenIsGood(t *testing.T) {
 	}
 }
 
-// TestReadOnlyKeep: a Secret is mounted as links to files that others may read, in a
-// folder in which all might write if the file system were not mounted read-only.
+// A Kubernetes Secret is mounted as links to world-readable files, in a folder that would be world-writable
+// if the file system were not read-only.
 func TestReadOnlyKeep(t *testing.T) {
 	made := keep(t)
 	token, err := made.New(time.Hour, noon)

@@ -8,18 +8,18 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// Tokens is what weir fleet token --json prints.
+// Tokens is the output of weir fleet token --json.
 type Tokens struct {
 	Schema string   `json:"schema"`
 	Weir   string   `json:"weir"`
 	Folder string   `json:"folder"`
 	Pin    string   `json:"pin"`              // of the certificate
-	Listen string   `json:"listen,omitempty"` // of the token that was made
+	Listen string   `json:"listen,omitempty"` // of the created token
 	Join   string   `json:"join,omitempty"`   // its URL
 	Tokens []Issued `json:"tokens"`
 }
 
-// Show puts a list of them on a page, the last to end first.
+// Show writes a list of the tokens to a page, the last to expire first.
 func (x *Tokens) Show(p *layout.Page, now time.Time) {
 	tokens := layout.Listing("token", "made", "ends", "")
 	slices.SortStableFunc(x.Tokens, func(a, b Issued) int { return cmp.Compare(b.Ends.Unix(), a.Ends.Unix()) })

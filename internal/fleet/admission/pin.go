@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// A Pin is the SHA-256 of a certificate, of the whole of it in DER: what openssl
-// x509 -fingerprint -sha256 prints. The zero value is not a pin.
+// A Pin is the SHA-256 of a certificate in DER, as printed by openssl x509 -fingerprint -sha256. The zero
+// value is not a pin.
 type Pin [sha256.Size]byte
 
 // PinOf returns the pin of a certificate in DER.
@@ -32,8 +32,8 @@ func (p Pin) String() string { return pinPrefix + hex.EncodeToString(p[:]) }
 // IsZero reports whether there is no pin.
 func (p Pin) IsZero() bool { return p == Pin{} }
 
-// ParsePin reads what String returns, in either case, and with colons between the
-// bytes as openssl prints them.
+// ParsePin parses what String returns, in either case, and with colons between the bytes as openssl prints
+// them.
 func ParsePin(s string) (Pin, error) {
 	digits, ok := strings.CutPrefix(s, pinPrefix)
 	b, err := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
@@ -46,12 +46,12 @@ func ParsePin(s string) (Pin, error) {
 	return Pin(b), nil
 }
 
-// TLS returns the settings of an agent's side of a connection to the server that has
-// exactly this certificate. Another is ErrPin, with both fingerprints.
+// TLS returns an agent's TLS settings for the server with exactly this certificate. Another certificate is
+// ErrPin, with both fingerprints.
 func (p Pin) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		// VerifyConnection asks for more: for one certificate of all.
+		// VerifyConnection is stricter: it accepts one certificate only.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 {
@@ -65,11 +65,11 @@ func (p Pin) TLS() *tls.Config {
 	}
 }
 
-// certificateLife is how long a hub's certificate is good for.
+// certificateLife is the validity of a hub's certificate.
 const certificateLife = 5 * 365 * 24 * time.Hour
 
-// newCertificate makes a certificate and its key, both in PEM. It is known by its
-// fingerprint: what it says of names does not matter.
+// newCertificate creates a certificate and its key, both in PEM. Its fingerprint identifies it: the names
+// in it do not matter.
 func newCertificate(now time.Time) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -82,7 +82,7 @@ func newCertificate(now time.Time) ([]byte, error) {
 	c := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "weir fleet"},
-		NotBefore:    now.Add(-time.Hour), // clocks differ
+		NotBefore:    now.Add(-time.Hour), // for clock differences
 		NotAfter:     now.Add(certificateLife),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -99,7 +99,7 @@ func newCertificate(now time.Time) ([]byte, error) {
 	return append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...), nil
 }
 
-// readCertificate reads what newCertificate made.
+// readCertificate parses what newCertificate returned.
 func readCertificate(text []byte) (tls.Certificate, error) {
 	c, err := tls.X509KeyPair(text, text)
 	if err != nil {

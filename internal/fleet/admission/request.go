@@ -17,11 +17,11 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// Bounds of a join.
+// Limits of a join.
 const (
 	RequestSize = 64 << 10 // B, of the whole message
-	AboutSize   = 32 << 10 // B, of what an agent says of itself
-	NameSize    = 128      // B, of an agent's name, a version
+	AboutSize   = 32 << 10 // B, of the self-description
+	NameSize    = 128      // B, of an agent's name or a version
 	Labels      = 32
 )
 
@@ -29,15 +29,15 @@ const (
 type Request struct {
 	Agent   string            `json:"agent"`            // see placement.CheckName
 	Version string            `json:"version"`          // of weir
-	Labels  map[string]string `json:"labels,omitempty"` // by which parts of a run are placed
-	About   []byte            `json:"about,omitempty"`  // what else the agent says, which this package does not read
-	Nonce   string            `json:"nonce"`            // which the coordinator gave
-	TokenID string            `json:"token,omitempty"`  // what of the token is not a secret
-	Proof   string            `json:"proof,omitempty"`  // of having the token: see Prove
+	Labels  map[string]string `json:"labels,omitempty"` // to place parts of a run
+	About   []byte            `json:"about,omitempty"`  // further self-description, opaque to this package
+	Nonce   string            `json:"nonce"`            // from the coordinator
+	TokenID string            `json:"token,omitempty"`  // the public part of the token
+	Proof   string            `json:"proof,omitempty"`  // of possessing the token: see Prove
 }
 
-// Prove makes the join's proof by a token: a MAC, by the token, of everything else that
-// the join says. The token itself is not in it. No token makes no proof.
+// Prove sets the join's proof: a MAC, keyed by the token, of everything else in the join. It does not
+// contain the token. A zero token gives no proof.
 func (j *Request) Prove(t Token) {
 	j.TokenID, j.Proof = "", ""
 	if t.IsZero() {
@@ -53,7 +53,7 @@ func (j *Request) proof(t Token) string {
 	for _, s := range []string{j.Nonce, j.Agent, j.Version, j.TokenID} {
 		field(m, s)
 	}
-	// A marshalled map has its keys in order.
+	// A marshalled map has sorted keys.
 	labels, err := json.Marshal(j.Labels)
 	if err != nil || len(j.Labels) == 0 {
 		labels = nil
@@ -63,7 +63,7 @@ func (j *Request) proof(t Token) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// field writes s so that no other list of fields gives the same bytes.
+// field hashes s such that no other list of fields gives the same bytes.
 func field(h hash.Hash, s string) {
 	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(s))))
 	h.Write([]byte(s))
@@ -81,8 +81,8 @@ func (j *Request) Encode() ([]byte, error) {
 	return b, err
 }
 
-// Decode reads a message that anybody may have sent: of bounded size, of these fields
-// and no others, each in its bounds. All else is ErrMalformed.
+// Decode parses an untrusted message: of limited size, with exactly these fields within their limits.
+// Anything else is ErrMalformed.
 func Decode(b []byte) (Request, error) {
 	if len(b) > RequestSize {
 		return Request{}, fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), RequestSize)
@@ -102,7 +102,7 @@ func Decode(b []byte) (Request, error) {
 	return j, nil
 }
 
-// check holds the fields against their bounds.
+// check checks the fields' limits.
 func (j *Request) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
@@ -141,7 +141,7 @@ func isText(s string) bool {
 	return len(s) <= NameSize && !strings.ContainsFunc(s, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) })
 }
 
-// isHex reports whether s is that many bytes in lower-case hexadecimal digits.
+// isHex reports whether s is that many bytes in lower-case hexadecimal.
 func isHex(s string, bytes int) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == bytes && s == strings.ToLower(s)

@@ -8,15 +8,15 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// A Self is what one process is known by at a hub: two key pairs that it makes anew
-// when it starts and keeps in memory only. One signs its connections, the other opens
-// what is sealed for it. Its methods may be called by any goroutine.
+// A Self is the identity of one process at a hub: two key pairs that it creates at its start and keeps in
+// memory only. One signs its connections, the other opens what is sealed for it. Its methods may be called
+// from any goroutine.
 type Self struct {
 	sign, box nkeys.KeyPair
 	id, key   string
 }
 
-// ErrSealed: the message is not sealed for this process.
+// ErrSealed says that a message is not sealed for this process.
 var ErrSealed = errors.New("not sealed for this process")
 
 // NewSelf makes the keys of a process.
@@ -38,8 +38,8 @@ func NewSelf() (*Self, error) {
 	return s, nil
 }
 
-// ID is the public key of what signs: letters and digits, so that it may stand in a
-// subject. A hub lets a connection use the subjects of the ID that signed its nonce.
+// ID is the public signing key, in letters and digits, as part of subjects. A hub lets a connection use the
+// subjects of the ID that signed its nonce.
 func (s *Self) ID() string { return s.id }
 
 // Key is the public key by which others seal for this process.
@@ -48,8 +48,8 @@ func (s *Self) Key() string { return s.key }
 // Sign signs a hub's nonce.
 func (s *Self) Sign(nonce []byte) ([]byte, error) { return s.sign.Sign(nonce) }
 
-// CheckSigned reports whether the process of that ID signed the nonce; signature is
-// as a NATS client sends it. All else is ErrToken.
+// CheckSigned reports whether the process with that ID signed the nonce; signature is as a NATS client
+// sends it. Anything else is ErrToken.
 func CheckSigned(id, signature string, nonce []byte) error {
 	raw, err := base64.RawURLEncoding.DecodeString(signature)
 	if err != nil || len(nonce) == 0 || !nkeys.IsValidPublicUserKey(id) {
@@ -68,8 +68,8 @@ func CheckSigned(id, signature string, nonce []byte) error {
 // CheckKey reports whether Seal can seal for a key.
 func CheckKey(key string) bool { return nkeys.IsValidPublicCurveKey(key) }
 
-// Seal encrypts a message for the process of that Key alone (X25519, XSalsa20 and
-// Poly1305), by a key pair that is used once. It does not say who sealed it.
+// Seal encrypts a message for the process with that Key only (X25519, XSalsa20 and Poly1305), with an
+// ephemeral key pair. The sender is anonymous.
 func Seal(message []byte, key string) ([]byte, error) {
 	once, err := nkeys.CreateCurveKeys()
 	if err != nil {
@@ -87,13 +87,13 @@ func Seal(message []byte, key string) ([]byte, error) {
 	return append([]byte(sender), b...), nil
 }
 
-// Overhead is by how many bytes Seal makes a message longer.
+// Overhead is how many bytes longer Seal makes a message.
 const Overhead = keySize + 4 + 24 + 16 // the sender's key, the version, the nonce, the MAC
 
 // keySize is the length of a key as text.
 const keySize = 56
 
-// Open returns the message that Seal sealed for this process; else it is ErrSealed.
+// Open decrypts a message that Seal sealed for this process; otherwise ErrSealed.
 func (s *Self) Open(sealed []byte) ([]byte, error) {
 	if len(sealed) < Overhead {
 		return nil, ErrSealed

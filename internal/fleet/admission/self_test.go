@@ -17,8 +17,8 @@ func self(t *testing.T) *Self {
 	return s
 }
 
-// TestSealedMessageOpensForRecipientOnly: who has it opens it, nobody else does, nothing of it can be
-// seen or changed, and it is never twice the same.
+// Only the recipient can open it, it reveals nothing and cannot be changed, and sealing twice gives
+// different bytes.
 func TestSealedMessageOpensForRecipientOnly(t *testing.T) {
 	a, b := self(t), self(t)
 	message := bytes.Repeat([]byte("password "), 100)

@@ -13,8 +13,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Token lets its bearer into the fleet until it ends. It prints, logs and
-// marshals as "***"; only Reveal gives its text, which may stand in a URL as it is.
+// A Token admits its bearer to the fleet until it expires. It prints, logs and marshals as "***"; only
+// Reveal returns its text, which needs no escaping in a URL.
 type Token struct {
 	driver.Secret
 	id   string
@@ -25,20 +25,19 @@ type Token struct {
 const (
 	idBytes   = 8
 	maxEnds   = 1 << 40 // s: some 34,000 years
-	tokenSize = 128     // at most, as text
+	tokenSize = 128     // maximum as text
 )
 
-// ID is how the token is called where it must not be shown. It is not a secret.
+// ID identifies the token where it must not be shown. It is not secret.
 func (t Token) ID() string { return t.id }
 
-// Ends is when the token ends; it is good before that.
+// Ends is when the token expires; it is valid before that.
 func (t Token) Ends() time.Time { return time.Unix(t.ends, 0).UTC() }
 
-// public is what of the token is not a secret, and what its MAC is of.
+// public is the public part of the token, which its MAC covers.
 func (t Token) public() string { return t.id + "." + strconv.FormatInt(t.ends, 10) }
 
-// ParseToken reads a token, and does not know whether it is good. Any fault is
-// ErrToken; the text is not shown.
+// ParseToken parses a token without checking its validity. Any fault is ErrToken; the text is not shown.
 func ParseToken(text string) (Token, error) {
 	public, mac, ok := cutLast(text)
 	if !ok || len(text) > tokenSize {
@@ -63,7 +62,7 @@ func cutLast(s string) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// parsePublic reads what is not a secret of a token.
+// parsePublic parses the public part of a token.
 func parsePublic(text string) (Token, error) {
 	id, ends, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(ends, 10, 64)
@@ -73,13 +72,13 @@ func parsePublic(text string) (Token, error) {
 	return Token{id: id, ends: n}, nil
 }
 
-// isID reports whether s is an id as tokens have them.
+// isID reports whether s is a token ID.
 func isID(s string) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == idBytes && s == strings.ToLower(s)
 }
 
-// seal gives a token its MAC, by a keep's secret.
+// seal signs a token with a keep's key.
 func (t Token) seal(secret []byte) Token {
 	m := hmac.New(sha256.New, secret)
 	m.Write([]byte("weir fleet token 1\n" + t.public()))

@@ -1,6 +1,6 @@
-// Package agent is one process of a fleet: it joins coordinators, one after another, does
-// its part of their runs, and starts systems on its host where it may. When a coordinator is
-// silent for long, the agent ends its part by itself.
+// Package agent runs one process of a fleet. It joins coordinators, one after another, executes its part of
+// their runs, and starts systems on its host if allowed. When a coordinator is silent for long, the agent
+// ends its part by itself.
 package agent
 
 import (
@@ -25,62 +25,61 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// What an agent may be allowed beside running drivers.
+// What an agent may be allowed besides running drivers.
 const (
 	AllowBroker = "broker" // to start servers on its host
-	AllowFaults = "faults" // to do there what the faults of a scenario say
+	AllowFaults = "faults" // to execute a scenario's faults on its host
 )
 
 // An Agent is one process of a fleet.
 type Agent struct {
 	Address admission.Address
-	Name    string // see deal.CheckName
+	Name    string // see placement.CheckName
 	Labels  map[string]string
 	Allow   []string
-	Version string // buildinfo.Identity, which must be like the coordinator's
+	Version string // buildinfo.Identity, which must match the coordinator's
 	Drivers *driver.Registry
 	Env     func(string) (string, bool)
-	Reach   Reach  // what of Env and of this host's files a scenario may refer to
-	Dir     string // for a folder of its own files for each run; "": it keeps none
+	Reach   Reach  // what a scenario may refer to in Env and on this host's disk
+	Dir     string // holds a folder with its own files for each run; "": none
 	Clock   func() *pace.Clock
 	OwnTime bool // no other process reads Clock
-	FIFO    bool // lanes take precedence over all else on this host, where they may
+	FIFO    bool // real-time priority for pacers on this host, if permitted
 
-	// Start starts the system of a scenario on this host, where Allow has AllowBroker.
-	// It tells of each step, and of servers; it returns when the system answers, or
-	// fails, with nothing left. The system is gone when this process is.
+	// Start starts the system of a scenario on this host, if Allow has AllowBroker. It reports each step,
+	// and servers' events; it returns when the system answers, or fails, leaving nothing behind. The system
+	// ends with this process.
 	Start func(ctx context.Context, s *scenario.Scenario, doing func(line string), happened func(Happening)) (*System, error)
 
-	Self string // path of weir's own binary, which child processes are; "": the agent steps no clock
+	Self string // path of weir's own binary, for child processes; "": the agent steps no clock
 
-	// Able refuses verbs of faults that this host does not let the agent do; nil: it lets it
-	// do all.
+	// Able refuses fault verbs that this host does not allow; nil: all are allowed.
 	Able func(ctx context.Context, verbs []string) error
 
 	Log  *slog.Logger
-	Note func(format string, args ...any) // tells the user what it does; nil: it tells nothing
+	Note func(format string, args ...any) // reports to the user; nil: silent
 
 	self     *admission.Self
 	instance string // its ID
 	limited  *hub.LimitedLog
 	nc       *nats.Conn
-	ending   <-chan struct{} // closed when the agent is to end
-	base     *pace.Clock     // for who asks, between runs and in them
+	ending   <-chan struct{} // closed when the agent should end
+	base     *pace.Clock     // for queries, during and between runs
 	looker   looker
-	patience time.Duration // with the coordinator of a system on this host; 0: protocol.LostLimit
+	patience time.Duration // with the coordinator of a system here; 0: protocol.LostLimit
 
 	mu      sync.Mutex
-	session string    // of the coordinator that it belongs to; "": none
-	heard   time.Time // its latest beacon
-	task    *task     // under way; nil: none
+	session string    // of its coordinator; "": none
+	heard   time.Time // the latest beacon
+	task    *task     // in progress; nil: none
 	refused string    // why the last join was refused
-	hosting *hosting  // the latest system on this host; nil: none yet
-	left    bool      // it ends: no further system is started
+	hosting *hosting  // latest system on this host; nil: none yet
+	left    bool      // it is ending: start no further system
 }
 
-// Run joins fleets, one after another, and does their runs until ctx ends. It
-// returns an error where it could not connect at first (see hub.Dial), or was shut
-// out for good. A coordinator that goes away is waited for, or another.
+// Run joins fleets, one after another, and executes their runs until ctx ends. It returns an error if the
+// first connection failed (see hub.Dial), or if it was shut out for good. When a coordinator disappears it
+// waits for that one, or another.
 func (a *Agent) Run(ctx context.Context) error {
 	var err error
 	if a.self, err = admission.NewSelf(); err != nil {
@@ -125,7 +124,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return err
 }
 
-// dial connects, and goes on trying while no server answers.
+// dial connects, with retries while no server answers.
 func (a *Agent) dial(ctx context.Context, closed chan struct{}) (*nats.Conn, error) {
 	for tries := 0; ; tries++ {
 		nc, err := hub.Dial(ctx, a.Address, a.self, "agent "+a.Name, a.Log, nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
@@ -146,7 +145,7 @@ func (a *Agent) dial(ctx context.Context, closed chan struct{}) (*nats.Conn, err
 	}
 }
 
-// where is the address without its fingerprint, for people.
+// where is the address for people, without the fingerprint.
 func (a *Agent) where() string { return a.Address.Scheme + "://" + a.Address.Host }
 
 func (a *Agent) note(format string, args ...any) {
@@ -160,7 +159,7 @@ func (a *Agent) serve() (micro.Service, error) {
 	labels := map[string]string{"agent": a.Name, "weir": a.Version}
 	s, err := micro.AddService(a.nc, micro.Config{
 		Name: serviceName, Version: "1.0.0", Description: "runs its part of a fleet's runs", Metadata: labels,
-		QueueGroupDisabled: true, // each answers for itself
+		QueueGroupDisabled: true, // each agent answers
 	})
 	if err != nil {
 		return nil, err
@@ -174,7 +173,7 @@ func (a *Agent) serve() (micro.Service, error) {
 		"faults":  a.faults,
 	} {
 		err = errors.Join(err, s.AddEndpoint(name, micro.HandlerFunc(func(r micro.Request) {
-			go handle(r) // one that takes its time holds up no other
+			go handle(r) // slow handlers must not delay others
 		}), micro.WithEndpointSubject(protocol.OrderSubject(a.instance, name)), micro.WithEndpointQueueGroupDisabled()))
 	}
 	for subject, handle := range a.answers() {
@@ -189,15 +188,15 @@ func (a *Agent) serve() (micro.Service, error) {
 	return s, nil
 }
 
-// reply answers a request, where an answer may go.
+// reply answers a request if its reply subject is acceptable.
 func reply(r micro.Request, v any) {
 	if protocol.Answerable(r.Reply()) {
-		_ = r.Respond(protocol.Encode(v)) // who asked asks again, or does not
+		_ = r.Respond(protocol.Encode(v)) // the asker retries, or not
 	}
 }
 
-// clockID is the same for processes that read the same monotonic clock: those of
-// one boot of one kernel, in one time namespace.
+// clockID is the same for processes that read the same monotonic clock: those of one boot of one kernel, in
+// one time namespace.
 func (a *Agent) clockID() string {
 	if a.OwnTime {
 		return a.instance
@@ -205,7 +204,7 @@ func (a *Agent) clockID() string {
 	return pace.ClockID()
 }
 
-// beacon hears a coordinator: the agent's own, or the first where it has none.
+// beacon handles a coordinator's beacon: the agent's own, or the first one if it has none.
 func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 	var b protocol.Beacon
 	if err := protocol.Decode(m.Data, protocol.SmallSize, &b); err != nil || b.Session == "" || strings.ContainsAny(b.Session, ".*> ") {
@@ -222,7 +221,7 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 		return
 	}
 	a.mu.Lock()
-	a.session = b.Session // a job may come before the answer
+	a.session = b.Session // a job may arrive before the answer
 	a.mu.Unlock()
 	if err := a.join(ctx, b); err != nil {
 		a.mu.Lock()
@@ -242,7 +241,7 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 	}
 }
 
-// join asks to be let in.
+// join asks to be admitted.
 func (a *Agent) join(ctx context.Context, b protocol.Beacon) error {
 	if err := admission.Like(a.Version, b.Version); err != nil {
 		return err
@@ -260,7 +259,7 @@ func (a *Agent) join(ctx context.Context, b protocol.Beacon) error {
 	return a.ask(ctx, protocol.DoorSubject(b.Session, a.instance, "join"), whole, &got)
 }
 
-// ask makes a request of the coordinator.
+// ask sends a request to the coordinator.
 func (a *Agent) ask(ctx context.Context, subject string, question []byte, into *protocol.Answer) error {
 	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()
@@ -277,7 +276,7 @@ func (a *Agent) ask(ctx context.Context, subject string, question []byte, into *
 	return nil
 }
 
-// take takes a job.
+// take handles a job.
 func (a *Agent) take(r micro.Request) {
 	var j protocol.Job
 	err := a.open(r.Data(), &j)
@@ -295,7 +294,7 @@ func (a *Agent) take(r micro.Request) {
 	reply(r, answer)
 }
 
-// open reads an order that is sealed for this agent.
+// open decrypts an order sealed for this agent.
 func (a *Agent) open(sealed []byte, into any) error {
 	b, err := a.self.Open(sealed)
 	if err != nil {
@@ -304,11 +303,11 @@ func (a *Agent) open(sealed []byte, into any) error {
 	return protocol.Decode(b, protocol.JobSize, into)
 }
 
-// errBusy: another job is under way.
+// errBusy says that another job is in progress.
 var errBusy = errors.New("the agent is busy")
 
-// begin starts a run's task. A job that is under way already is taken again; one
-// that has ended and was still telling of it makes room.
+// begin starts a run's task. Repeating a job in progress is fine; a task that has ended and is only
+// reporting makes room.
 func (a *Agent) begin(j *protocol.Job) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -348,13 +347,13 @@ func (a *Agent) begin(j *protocol.Job) error {
 	return nil
 }
 
-// holds asks the system about a subscription.
+// holds queries the system about a subscription.
 func (a *Agent) holds(r micro.Request) {
 	a.mu.Lock()
 	t := a.task
 	a.mu.Unlock()
 	if t == nil {
-		return // one of the same name may have it
+		return // an agent of the same name may have it
 	}
 	var got protocol.Answer
 	if sub := r.Data(); len(sub) == 4 {
@@ -363,14 +362,14 @@ func (a *Agent) holds(r micro.Request) {
 	reply(r, got)
 }
 
-// serviceName is the agent's among NATS's micro-services.
+// serviceName is the agent's name among NATS's micro-services.
 const serviceName = "weir-agent"
 
-// How often an agent tells, and for how long it waits.
+// How often an agent publishes, and its time limits.
 const (
-	beaconLimit    = 5 * time.Second // without a beacon, after which it looks for another coordinator
+	beaconLimit    = 5 * time.Second // without a beacon, before it looks for another coordinator
 	standingEvery  = 100 * time.Millisecond
 	clockEvery     = 100 * time.Millisecond
-	tryEvery       = time.Second // joining
+	tryEvery       = time.Second // between attempts to join
 	triesBeforeWhy = 5
 )

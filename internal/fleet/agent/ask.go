@@ -15,21 +15,21 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// Bounds of what an agent does for who asks.
+// Limits of what an agent does on request.
 const (
-	lookSample = 500 * time.Millisecond // for which the processor is watched
-	lookKept   = 3 * time.Second        // for which the same answer is given again
+	lookSample = 500 * time.Millisecond // to measure the processor
+	lookKept   = 3 * time.Second        // for which an answer is cached
 )
 
-// A looker looks at its host, once at a time.
+// A looker examines its host, once at a time.
 type looker struct {
-	mu   sync.Mutex // held while it looks
+	mu   sync.Mutex // held during a look
 	at   time.Time
 	last protocol.Look
 }
 
-// look examines the host as host.Examine does. It refuses while a run is under way,
-// which it would disturb, and while another look is.
+// look examines the host like host.Examine. It refuses during a run, which it would disturb, and during
+// another look.
 func (a *Agent) look() protocol.Look {
 	if x := a.about(); x.Busy != "" {
 		return protocol.Look{Error: "busy with run " + x.Busy + ", which a check would disturb"}
@@ -54,8 +54,8 @@ func (a *Agent) look() protocol.Look {
 	return l
 }
 
-// clock answers with the agent's clock when the question came and when it was
-// answered, and with how far the host's wall clock was ahead of it.
+// clock answers with the agent's clock at the arrival and the answer, and the lead of the host's wall clock
+// over it.
 func (a *Agent) clock(r micro.Request) {
 	var b [protocol.ClockSize]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(a.base.Monotonic()))
@@ -65,10 +65,10 @@ func (a *Agent) clock(r micro.Request) {
 	ahead, _ := a.base.WallAhead()
 	binary.LittleEndian.PutUint64(b[16:], uint64(ahead))
 	binary.LittleEndian.PutUint64(b[8:], uint64(a.base.Monotonic()))
-	_ = r.Respond(b[:]) // who asked asks again
+	_ = r.Respond(b[:]) // the asker retries
 }
 
-// answers are what an agent's service offers to whoever asks.
+// answers are the queries that an agent answers for anyone.
 func (a *Agent) answers() map[string]func(micro.Request) {
 	return map[string]func(micro.Request){
 		protocol.AboutSubject:                     func(r micro.Request) { reply(r, a.about()) },
@@ -77,9 +77,9 @@ func (a *Agent) answers() map[string]func(micro.Request) {
 	}
 }
 
-// about is what the agent says of itself.
+// about is the agent's description of itself.
 func (a *Agent) about() protocol.About {
-	hostname, _ := os.Hostname() // "" where it has none
+	hostname, _ := os.Hostname() // "" if it has none
 	x := protocol.About{
 		Name: a.Name, Instance: a.instance, Key: a.self.Key(), Version: a.Version, Labels: a.Labels, Host: hostname, Clock: a.clockID(), Boot: pace.BootID(),
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Allow: a.Allow, MemoryB: host.MemoryAvailable(),

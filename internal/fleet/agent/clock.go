@@ -10,24 +10,23 @@ import (
 	"github.com/weirmq/weir/internal/clockstep"
 )
 
-// stepNear is how far from its step a clock may be that has just stepped.
+// stepNear is the largest error of a clock that has just been stepped.
 const stepNear = 100 * time.Millisecond
 
-// A stepping steps the wall clock that this process and its clients see. A process of its own
-// does so, since a process does not hold itself. It is for one goroutine.
+// A stepping steps the wall clock that this process and its clients see. A child process does it, since a
+// process cannot stop itself. It is not safe for concurrent use.
 type stepping struct {
 	agent *Agent
 	steps *clockstep.Stepper
-	by    time.Duration // that the clock has
+	by    time.Duration // current step
 }
 
-// newStepping returns one for an agent.
+// newStepping returns a stepping for an agent.
 func newStepping(a *Agent) *stepping {
 	return &stepping{agent: a, steps: clockstep.NewStepper(a.Self)}
 }
 
-// step has the wall clock be apart from that of the host, by 0: not at all. It looks at the clock
-// before and after.
+// step sets the wall clock's distance from the host's, 0 to restore it, and verifies it.
 func (s *stepping) step(by time.Duration) error {
 	if s == nil || s.agent.Self == "" {
 		return errors.New("this agent cannot step its clock")
@@ -42,14 +41,14 @@ func (s *stepping) step(by time.Duration) error {
 		}
 	}
 	after := time.Now()
-	moved := time.Duration(after.UnixNano()-before.UnixNano()) - after.Sub(before) // Sub goes by the monotonic clock
+	moved := time.Duration(after.UnixNano()-before.UnixNano()) - after.Sub(before) // Sub uses the monotonic clock
 	if (moved - (by - was)).Abs() > stepNear {
 		return fmt.Errorf("the clock of process %d moved by %v, not by %v", os.Getpid(), moved, by-was)
 	}
 	return nil
 }
 
-// end takes a step back that is left, and ends what steps. s may be nil.
+// end undoes a remaining step, and stops the child. s may be nil.
 func (s *stepping) end() (err error) {
 	if s == nil {
 		return nil

@@ -22,15 +22,15 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Disturbance is what who does faults of a run to servers is told of the run.
+// A Disturbance has what the execution of server faults needs from the run.
 type Disturbance struct {
 	Clock   *pace.Clock                                       // counts from the epoch of the run
-	Leaders func(ctx context.Context) (all []string, e error) // as driver.Facts has them
-	Keep    func(n int, f result.Fault)                       // takes what is known of the n-th fault
-	Tell    func(at int64, text string)                       // takes a step of it after that
+	Leaders func(ctx context.Context) (all []string, e error) // as in driver.Facts
+	Keep    func(n int, f result.Fault)                       // stores the state of the n-th fault
+	Tell    func(at int64, text string)                       // reports a step of it, after Keep
 }
 
-// permits refuses, with protocol.ErrNotAllowed, faults where the agent may do none.
+// permits refuses faults, with protocol.ErrNotAllowed, if the agent may execute none.
 func (a *Agent) permits(faults int) error {
 	if faults > 0 && !slices.Contains(a.Allow, AllowFaults) {
 		return fmt.Errorf("%w: faults on this host need weir agent --allow faults", protocol.ErrNotAllowed)
@@ -38,8 +38,8 @@ func (a *Agent) permits(faults int) error {
 	return nil
 }
 
-// able refuses, with protocol.ErrNotAllowed, verbs of faults that the agent may not do, or cannot
-// do on its host.
+// able refuses fault verbs, with protocol.ErrNotAllowed, that the agent may not, or cannot, execute on its
+// host.
 func (a *Agent) able(ctx context.Context, verbs []string) error {
 	if len(verbs) == 0 {
 		return nil
@@ -51,38 +51,38 @@ func (a *Agent) able(ctx context.Context, verbs []string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.DeadlineExceeded): // what did not end in time is not known to be missing
+	case errors.Is(err, context.DeadlineExceeded): // a check that timed out proves nothing missing
 		return fmt.Errorf("trying faults on its host: %w", err)
 	}
 	return fmt.Errorf("%w: %w", protocol.ErrNotAllowed, err)
 }
 
-// A troubling does to the servers of a hosting what the faults of its run say.
+// A troubling executes a run's faults on the servers of a hosting.
 type troubling struct {
 	agent *Agent
 	of    *hosting
 	does  func(context.Context, Disturbance)
-	ctx   context.Context // of the system
+	ctx   context.Context // lifetime of the system
 	wg    sync.WaitGroup
 
 	exchanges exchanges
 
 	mu    sync.Mutex
 	notes []protocol.Note
-	last  protocol.Note      // that Tell completes
-	end   context.CancelFunc // of what is done; nil: the run has not begun
-	over  chan struct{}      // closed when nothing is done any more
+	last  protocol.Note      // completed by Tell
+	end   context.CancelFunc // stops the faults; nil: the run has not begun
+	over  chan struct{}      // closed when all faults have ended
 }
 
-// newTroubling begins to compare clocks with the coordinator, so that the epoch of the run can
-// be told. It ends with ctx.
+// newTroubling starts to compare clocks with the coordinator, so that the run's epoch can be translated. It
+// ends with ctx.
 func newTroubling(ctx context.Context, a *Agent, h *hosting, does func(context.Context, Disturbance)) *troubling {
 	t := &troubling{agent: a, of: h, does: does, ctx: ctx, over: make(chan struct{})}
 	t.wg.Go(func() { a.compare(ctx, a.base, h.session, &t.exchanges) })
 	return t
 }
 
-// wait returns when nothing is done any more. Its context has ended. t may be nil.
+// wait returns when all faults have ended. Its context must have ended. t may be nil.
 func (t *troubling) wait() {
 	if t == nil {
 		return
@@ -93,7 +93,7 @@ func (t *troubling) wait() {
 	t.wg.Wait()
 }
 
-// close has nothing begin any more. The lock is held.
+// close prevents further faults. The lock must be held.
 func (t *troubling) close() {
 	if t.end == nil {
 		t.end = func() {}
@@ -102,7 +102,7 @@ func (t *troubling) close() {
 	t.end()
 }
 
-// answer does what an order asks for, and says how far it is.
+// answer executes an order, and reports the progress.
 func (t *troubling) answer(o *protocol.Trouble) (x protocol.Troubled) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,7 +125,7 @@ func (t *troubling) answer(o *protocol.Trouble) (x protocol.Troubled) {
 	return x
 }
 
-// do does the faults until ctx ends.
+// do executes the faults until ctx ends.
 func (t *troubling) do(ctx context.Context, clock *pace.Clock) {
 	t.does(ctx, Disturbance{
 		Clock:   clock,
@@ -144,7 +144,7 @@ func (t *troubling) do(ctx context.Context, clock *pace.Clock) {
 	})
 }
 
-// faults answers an order about them.
+// faults handles an order about faults.
 func (a *Agent) faults(r micro.Request) {
 	var o protocol.Trouble
 	err := a.open(r.Data(), &o)
@@ -165,7 +165,7 @@ func (a *Agent) faults(r micro.Request) {
 	reply(r, &x)
 }
 
-// troubling is that of the system on this host for a run.
+// troubling returns the faults of a run's system on this host.
 func (a *Agent) troubling(o *protocol.Trouble) (*troubling, error) {
 	a.mu.Lock()
 	h, session := a.hosting, a.session
@@ -181,7 +181,7 @@ func (a *Agent) troubling(o *protocol.Trouble) (*troubling, error) {
 	return h.trouble, nil
 }
 
-// leaders asks, through the coordinator, which servers lead.
+// leaders asks the coordinator which servers lead.
 func (a *Agent) leaders(ctx context.Context, session string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()
@@ -196,8 +196,8 @@ func (a *Agent) leaders(ctx context.Context, session string) ([]string, error) {
 	return got.Leaders, protocol.ErrorOf(got.Error, got.Kind)
 }
 
-// tellLeaders answers the coordinator which servers lead, as the connection of a part says that
-// has declared the destinations.
+// tellLeaders answers the coordinator's query which servers lead, through the connection of a part that
+// declared the destinations.
 func (a *Agent) tellLeaders(r micro.Request) {
 	a.mu.Lock()
 	t := a.task
@@ -219,20 +219,20 @@ func (a *Agent) tellLeaders(r micro.Request) {
 	reply(r, &got)
 }
 
-// A breaking breaks connections of a task's clients, and steps the clock that they and this
-// process see, as the faults of its run say.
+// A breaking breaks connections of a task's clients, and steps the clock that they and this process see, as
+// the run's faults say.
 type breaking struct {
 	task   *task
-	clock  *stepping // nil: no fault steps it
+	clock  *stepping // nil: no fault steps the clock
 	faults []fault.Fault
 	from   time.Duration
 	window time.Duration
 	end    context.CancelFunc
-	over   chan struct{} // closed when done is known; nil: it has not begun
+	over   chan struct{} // closed when done is set; nil: not begun
 	done   []result.Fault
 }
 
-// begin begins, when the epoch is known. b may be nil.
+// begin starts when the epoch is known. b may be nil.
 func (b *breaking) begin(epoch pace.Epoch) {
 	if b == nil {
 		return
@@ -250,7 +250,7 @@ func (b *breaking) begin(epoch pace.Epoch) {
 	}()
 }
 
-// finish ends it, and returns what was done. b may be nil.
+// finish stops it, and returns the executed faults. b may be nil.
 func (b *breaking) finish() (done []result.Fault) {
 	if b == nil || b.over == nil {
 		return nil
@@ -263,7 +263,7 @@ func (b *breaking) finish() (done []result.Fault) {
 	return done
 }
 
-// system is what the faults happen to.
+// system returns the subject of the faults.
 func (b *breaking) system(clock *pace.Clock) fault.System {
 	t := b.task
 	s := fault.System{
@@ -297,8 +297,8 @@ func (b *breaking) system(clock *pace.Clock) fault.System {
 	return s
 }
 
-// clients are the processes that may have connections of drivers: this one and all that it
-// started, without the servers on this host.
+// clients returns the processes that may hold driver connections: this one and its descendants, without the
+// servers on this host.
 func (a *Agent) clients() []int {
 	all := proctree.All(proctree.Host())
 	a.mu.Lock()

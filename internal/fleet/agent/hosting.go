@@ -21,37 +21,35 @@ import (
 // A System is what an agent started on its host.
 type System struct {
 	Address []string
-	Options map[string][]string // by which else it is connected
+	Options map[string][]string // further options to connect with
 	Started *result.Started
-	Done    <-chan struct{}             // closed when it is gone by itself
-	Stop    func(context.Context) error // ends it
-	Servers []protocol.Server           // where clients reach them, where faults break connections
-	Guard   int                         // the process that all of it stems from; 0: that is not known
+	Done    <-chan struct{}             // closed when it ends by itself
+	Stop    func(context.Context) error // stops it
+	Servers []protocol.Server           // where clients reach them, if faults break connections
+	Guard   int                         // ancestor of all its processes; 0: unknown
 
-	// Disturb does to its servers what the scenario's faults say, until ctx ends or nothing
-	// is left to do. It has returned before Stop is called.
+	// Disturb executes the scenario's faults on its servers, until ctx ends or all are done. It returns
+	// before Stop is called.
 	Disturb func(ctx context.Context, d Disturbance)
 
-	// Samples returns what this host did that ended after an instant, few enough for an
-	// answer, the earliest first. Instants are on the host's monotonic clock. Nil: it does
-	// not tell.
+	// Samples returns samples of this host that ended after an instant, in order and few enough for an
+	// answer. Instants are on the host's monotonic clock. Nil: none available.
 	Samples func(since int64) []host.Sample
 }
 
-// A Happening is what became of one of a system's servers.
+// A Happening is an event of one of a system's servers.
 type Happening struct {
-	MonotonicNS int64 // when, on the host's clock
+	MonotonicNS int64 // on the host's clock
 	Text        string
 }
 
-// attendEvery is how often it is looked whether a system is still needed.
+// attendEvery is how often it is checked whether a system is still needed.
 const attendEvery = 20 * time.Millisecond
 
-// mostKept is how long a system is kept without a coordinator, at most.
+// mostKept is the longest time a system is kept without a coordinator.
 const mostKept = 48 * time.Hour
 
-// A hosting is a system on the agent's host, from when it is wished for until
-// nothing of it is left.
+// A hosting is a system on the agent's host, from the wish for it until nothing of it is left.
 type hosting struct {
 	session, run string
 	end          context.CancelFunc
@@ -60,15 +58,15 @@ type hosting struct {
 	mu    sync.Mutex
 	doing string
 	up    *System
-	err   error // it did not come up, or went
+	err   error // why it failed to start, or ended
 	facts host.Facts
 	told  []Happening
-	keep  time.Time // until when it may be needed without a coordinator
+	keep  time.Time // may be needed until then without a coordinator
 
-	trouble *troubling // of its servers; nil: the scenario wants none, or it is not up
+	trouble *troubling // server faults; nil: none, or not started yet
 }
 
-// system answers a wish.
+// system handles a wish.
 func (a *Agent) system(r micro.Request) {
 	var w protocol.Wish
 	err := a.open(r.Data(), &w)
@@ -86,7 +84,7 @@ func (a *Agent) system(r micro.Request) {
 	reply(r, &h)
 }
 
-// grant does what is wished, or says how far that is.
+// grant fulfils a wish, or reports the progress.
 func (a *Agent) grant(w *protocol.Wish) (protocol.Hosted, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -140,7 +138,7 @@ func (a *Agent) grant(w *protocol.Wish) (protocol.Hosted, error) {
 	return h.state(0, 0, a.base.Monotonic()), nil
 }
 
-// hosts reports whether a system is on this host. The lock is held.
+// hosts reports whether a system is on this host. The lock must be held.
 func (a *Agent) hosts() bool { return a.hosting != nil && !latch.Closed(a.hosting.done) }
 
 // allows reports whether the agent is allowed something.
@@ -148,7 +146,7 @@ func (a *Agent) allows(what string) bool {
 	return a.Start != nil && slices.Contains(a.Allow, what)
 }
 
-// needed notes for how long the system may be needed without a coordinator.
+// needed records how long the system may be needed without a coordinator.
 func (h *hosting) needed(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,8 +155,8 @@ func (h *hosting) needed(d time.Duration) {
 	}
 }
 
-// state is what is told of it at the instant now of the host's monotonic clock, to
-// who knows so many happenings, and the samples until an instant.
+// state is the system's state at now on the host's monotonic clock, for a receiver that already has seen
+// events, and samples until sampled.
 func (h *hosting) state(seen int, sampled, now int64) protocol.Hosted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,8 +179,8 @@ func (h *hosting) state(seen int, sampled, now int64) protocol.Hosted {
 	return x
 }
 
-// host has the system on this host until it is to end, or its coordinator is gone
-// for long; then it ends it.
+// host keeps the system on this host until it should end, or its coordinator has been gone for long; then
+// it stops it.
 func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -229,10 +227,9 @@ func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 	a.note("run %s: %s has ended", h.run, s.System.Recipe.Name)
 }
 
-// attend returns when ctx ends, the agent belongs to another coordinator, or the
-// system's has not been heard of for long. Without a coordinator the system is kept
-// while the agent's own part of the run goes on, which ends by itself, and where the
-// agent has none for as long as others' may.
+// attend returns when ctx ends, the agent belongs to another coordinator, or the system's coordinator has
+// been silent for long. Without a coordinator the system is kept during the agent's own part of the run,
+// which ends by itself, or without a part for as long as others' parts may last.
 func (a *Agent) attend(ctx context.Context, h *hosting) {
 	tick := time.NewTicker(attendEvery)
 	defer tick.Stop()
@@ -263,7 +260,7 @@ func (a *Agent) attend(ctx context.Context, h *hosting) {
 	}
 }
 
-// happened notes what became of a server, to be told to the coordinator when it asks.
+// happened records a server event for the coordinator's next query.
 func (h *hosting) happened(x Happening) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -272,7 +269,7 @@ func (h *hosting) happened(x Happening) {
 	}
 }
 
-// leave ends the system on this host, when the agent ends.
+// leave stops the system on this host when the agent ends.
 func (a *Agent) leave() {
 	a.mu.Lock()
 	h := a.hosting

@@ -100,7 +100,7 @@ func over(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// TestLostCoordinatorStopsSystem: also one that is still being started.
+// Also while it is being started.
 func TestLostCoordinatorStopsSystem(t *testing.T) {
 	t.Parallel()
 	for _, up := range []bool{true, false} {
@@ -113,8 +113,7 @@ func TestLostCoordinatorStopsSystem(t *testing.T) {
 	}
 }
 
-// TestSystemIsKeptWhileRunMayResume: without its coordinator, for as long as that
-// had said.
+// Without its coordinator, for as long as that announced.
 func TestSystemIsKeptWhileRunMayResume(t *testing.T) {
 	t.Parallel()
 	n := openInn(t, time.Millisecond)

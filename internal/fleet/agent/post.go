@@ -16,19 +16,18 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// Bounds of a post.
+// Limits of a post.
 const (
-	postPending = 64 // reports that wait; beyond that the newest two become one, which loses nothing
+	postPending = 64 // waiting reports; beyond that the newest two are merged without loss
 	pieceSize   = 512 << 10
-	headRoom    = 4 << 10 // of a message, for what is not its payload
+	headRoom    = 4 << 10 // of a message, besides its payload
 	ackLimit    = 5 * time.Second
 	againAfter  = 500 * time.Millisecond
-	endingLimit = 5 * time.Second // for the last report, once the agent itself is to end
+	endingLimit = 5 * time.Second // for the last report, once the agent should end
 )
 
-// A post takes an agent's reports to the coordinator's stream: in order, each
-// until it was taken. While it cannot, reports wait; they add up rather than be
-// dropped.
+// A post sends an agent's reports to the coordinator's stream: in order, each until it is stored. Reports
+// that cannot be sent wait, and are merged rather than dropped.
 type post struct {
 	js      jetstream.JetStream
 	nc      *nats.Conn
@@ -41,11 +40,11 @@ type post struct {
 	mu      sync.Mutex
 	waiting []*protocol.Report
 	events  []engine.Event
-	left    int // events that a report has no room for
+	left    int // events that did not fit in a report
 	seq     uint64
 	wake    chan struct{}
-	ended   bool          // the last report was handed in
-	taken   chan struct{} // closed when it was taken
+	ended   bool          // the last report was added
+	taken   chan struct{} // closed when the last report was stored
 }
 
 func newPost(nc *nats.Conn, subject, agent, id string, log *slog.Logger) (*post, error) {
@@ -56,7 +55,7 @@ func newPost(nc *nats.Conn, subject, agent, id string, log *slog.Logger) (*post,
 	return &post{js: js, nc: nc, subject: subject, agent: agent, id: id, log: log, wake: make(chan struct{}, 1), taken: make(chan struct{})}, nil
 }
 
-// interval hands in what was measured since the last one.
+// interval adds the measurements since the last one.
 func (p *post) interval(iv *measure.Interval) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +68,7 @@ func (p *post) interval(iv *measure.Interval) {
 	p.rouse()
 }
 
-// ledger hands in what the ledger holds.
+// ledger adds the state of the ledger.
 func (p *post) ledger(at int64, part *ledger.Part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +82,7 @@ func (p *post) ledger(at int64, part *ledger.Part) {
 	p.rouse()
 }
 
-// event hands in an event; it goes with the next report.
+// event adds an event to the next report.
 func (p *post) event(e engine.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +93,7 @@ func (p *post) event(e engine.Event) {
 	p.events = append(p.events, protocol.ShortEvent(e))
 }
 
-// last hands in the last report.
+// last adds the last report.
 func (p *post) last(at int64, books []byte, final *protocol.Final) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +103,7 @@ func (p *post) last(at int64, books []byte, final *protocol.Final) {
 	p.rouse()
 }
 
-// next returns the report that what is handed in now goes into: a new one, or the
-// newest where too many wait.
+// next returns the report for new data: a fresh one, or the newest if too many wait.
 func (p *post) next(at int64) *protocol.Report {
 	if n := len(p.waiting); n >= postPending {
 		r := p.waiting[n-1]
@@ -124,8 +122,7 @@ func (p *post) rouse() {
 	}
 }
 
-// wait waits until the last report was taken, or that long, or a moment longer than
-// until ending is closed.
+// wait waits until the last report was stored, at most that long, and only briefly once ending is closed.
 func (p *post) wait(most time.Duration, ending <-chan struct{}) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -142,7 +139,7 @@ func (p *post) wait(most time.Duration, ending <-chan struct{}) bool {
 	}
 }
 
-// run posts until ctx ends.
+// run sends reports until ctx ends.
 func (p *post) run(ctx context.Context) {
 	for {
 		r := p.take()
@@ -164,7 +161,7 @@ func (p *post) run(ctx context.Context) {
 	}
 }
 
-// take takes the oldest report that waits.
+// take removes the oldest waiting report.
 func (p *post) take() *protocol.Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,13 +179,12 @@ func (p *post) take() *protocol.Report {
 	return r
 }
 
-// send sends a report until it was taken; false when ctx ends before.
+// send sends a report until it is stored; false if ctx ends before.
 func (p *post) send(ctx context.Context, r *protocol.Report) bool {
 	b, err := p.encoder.Encode(r)
 	if err != nil {
-		// It says more than a report may. What counts is in the next one's ledger and
-		// in the last one's extremes; this second's histograms are missing, and the
-		// coordinator sees the gap.
+		// The report is too large. What matters is in the next one's ledger and in the last one's extremes;
+		// only this second's histograms are lost, and the coordinator sees the gap.
 		p.log.Error("a report cannot be sent", "seq", r.Seq, "why", err)
 		return true
 	}

@@ -127,8 +127,8 @@ func measuredIn(n int) *measure.Interval {
 	return iv
 }
 
-// While nobody takes them reports wait, a bounded number, and add up: when the server
-// is back, all that was measured comes, in reports without a gap, the last at the end.
+// During an outage reports wait, a bounded number, and are merged: afterwards all measurements arrive, in
+// reports without a gap, the last one at the end.
 func TestMeasurementsSurviveServerOutage(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
@@ -201,8 +201,7 @@ func TestMeasurementsSurviveServerOutage(t *testing.T) {
 	}
 }
 
-// A message that was taken, and sent again because its confirmation was lost, is in
-// the stream once.
+// A message sent again because its acknowledgement was lost is stored once.
 func TestResentReportIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)

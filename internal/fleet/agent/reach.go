@@ -16,20 +16,20 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// A Reach says which variables of its environment and which files of its host an agent
-// lets scenarios refer to. The zero value lets them refer to none.
+// A Reach says which environment variables and files of its host an agent lets scenarios refer to. The zero
+// value allows none.
 type Reach struct {
-	All   bool     // of every scenario: whoever gives the jobs is this agent's own user
+	All   bool     // anything: the agent's own user gives the jobs
 	Env   []string // names of variables
 	Files []string // absolute paths
-	Run   []string // commands, as scenario.Need writes them
+	Run   []string // commands, in the form of scenario.Need
 }
 
-// variable is the name of one in an environment.
+// variable matches the name of an environment variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// NewReach is the reach of an agent that was started with these values of --allow-env,
-// --allow-file and --allow-command. path makes a path of its user's absolute.
+// NewReach returns the reach of an agent with these values of --allow-env, --allow-file and
+// --allow-command. path makes a path of its user's absolute.
 func NewReach(env, files, commands []string, path func(string) string) (r Reach, err error) {
 	for _, name := range env {
 		if !variable.MatchString(name) {
@@ -64,8 +64,7 @@ func (r *Reach) has(n scenario.Need) bool {
 	if n.Command != "" {
 		return slices.Contains(r.Run, n.Command)
 	}
-	// What the check reads as a path's meaning must be what opening it finds: a link
-	// before .. leads elsewhere.
+	// The checked path must be the one that is opened: a link before .. leads elsewhere.
 	if n.File != filepath.Clean(n.File) || strings.Contains(n.File, "..") {
 		return false
 	}
@@ -73,7 +72,7 @@ func (r *Reach) has(n scenario.Need) bool {
 	return err == nil && slices.Contains(r.Files, path)
 }
 
-// refuse is the error of what is out of reach; nil of nothing.
+// refuse returns an error for needs that are out of reach; nil if there are none.
 func refuse(needs []scenario.Need) error {
 	if len(needs) == 0 {
 		return nil
@@ -92,9 +91,8 @@ func refuse(needs []scenario.Need) error {
 	return fmt.Errorf("%w: %s: start the agent with %s", protocol.ErrNotAllowed, strings.Join(what, ", "), strings.Join(flags, " "))
 }
 
-// theScenario reads what a coordinator has an agent do. What it refers to is looked up
-// on this host, within the agent's reach; without is to leave its secrets unknown,
-// where only its system is started.
+// theScenario parses the scenario of a job. References are resolved on this host, within the agent's reach;
+// without leaves secrets unresolved, if only its system is started.
 func theScenario(a *Agent, text []byte, files protocol.Files, without bool) (*scenario.Scenario, error) {
 	var refused []scenario.Need
 	runs, err := scenario.Resolve(scenario.Inputs{
@@ -120,7 +118,7 @@ func theScenario(a *Agent, text []byte, files protocol.Files, without bool) (*sc
 	return runs[0], nil
 }
 
-// may answers a query.
+// may handles a query.
 func (a *Agent) may(r micro.Request) {
 	var q protocol.Query
 	err := a.open(r.Data(), &q)

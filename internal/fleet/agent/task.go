@@ -28,10 +28,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of a task's waits.
+// Limits of a task's waits.
 const (
-	postLimit  = 5 * time.Minute  // for the last report to be taken
-	errorLimit = 15 * time.Second // for the coordinator to hear that the part failed
+	postLimit  = 5 * time.Minute  // to store the last report
+	errorLimit = 15 * time.Second // for the coordinator to learn that the part failed
 )
 
 // A task is an agent's part of one run.
@@ -44,35 +44,34 @@ type task struct {
 
 	ctx       context.Context
 	cancel    context.CancelFunc
-	ended     chan struct{} // closed when the part has: what is left is to tell of it
+	ended     chan struct{} // closed when the part has ended, and only reporting remains
 	dismissed chan struct{} // closed when the coordinator has a next job
 	dismissal sync.Once
 	done      chan struct{}
 
 	mu        sync.Mutex
 	orders    protocol.Orders
-	ordered   time.Time     // when they came last
-	news      chan struct{} // closed when orders come, and replaced
+	ordered   time.Time     // time of the latest orders
+	news      chan struct{} // closed and replaced when orders arrive
 	come      int
 	progress  *engine.Progress
 	status    engine.Status
 	stood     bool
-	drainedAt time.Time // since when the part drains
-	failure   error     // it ended without figures
+	drainedAt time.Time // start of the drain
+	failure   error     // why it ended without figures
 	cut       bool
 	folder    *result.Folder
 	seconds   measure.Seconds // for the folder
 	exchanges exchanges
 	lines     atomic.Pointer[[]protocol.Line]
-	epoch     atomic.Int64 // on the host's monotonic clock; 0 before it is known
-	owners    []int        // the agent of each producer
+	epoch     atomic.Int64 // on the host's monotonic clock; 0: unknown yet
+	owners    []int        // agent of each producer
 	limits    ledger.Limits
-	facts     atomic.Pointer[func(context.Context) (driver.Facts, error)] // of the part that declares destinations; nil before it has
-	breaks    *breaking                                                   // connections and the clock, as the faults say; nil: none
+	facts     atomic.Pointer[func(context.Context) (driver.Facts, error)] // of the part that declares destinations; nil before that
+	breaks    *breaking                                                   // connection and clock faults; nil: none
 }
 
-// newTask makes a task of a job: it reads the scenario, which must be one that
-// this agent may do.
+// newTask creates a task from a job. It reads the scenario, which this agent must be allowed to execute.
 func newTask(a *Agent, j *protocol.Job) (*task, error) {
 	s, err := theScenario(a, j.Scenario, j.Files, false)
 	if err != nil {
@@ -134,7 +133,7 @@ func newTask(a *Agent, j *protocol.Job) (*task, error) {
 	return t, nil
 }
 
-// run does the part, and returns when it was told of, or no coordinator listens.
+// run executes the part, and returns when it has been reported or no coordinator listens.
 func (t *task) run() {
 	defer t.cancel()
 	sub, err := t.agent.nc.Subscribe(protocol.OrdersPrefix+t.job.Session, t.hear)
@@ -173,7 +172,7 @@ func (t *task) run() {
 	f.Part, f.Window = part, part.Snapshot.Window
 	f.Extremes = part.Snapshot.Extremes()
 	if part.Late != nil {
-		f.Late, _ = part.Late.AppendBinary(nil) // fails for no ledger of the engine's
+		f.Late, _ = part.Late.AppendBinary(nil) // never fails for the engine's ledgers
 	}
 	books, _ := part.Ledger.AppendBinary(nil) // likewise
 	t.post.last(part.Ended, books, f)
@@ -182,16 +181,16 @@ func (t *task) run() {
 		if rest := t.seconds.Rest(); rest != nil {
 			_ = t.folder.AppendInterval(rest)
 		}
-		_ = t.folder.Close() // its own files are a help, and the run's are the coordinator's
+		_ = t.folder.Close() // its own files are optional: the coordinator has the run's
 	}
 	if !t.post.wait(postLimit, t.agent.ending) {
 		t.agent.Log.Warn("the last report was not taken", "run", t.job.Run)
 	}
-	// The clocks are compared a moment longer than the run was.
+	// Compare the clocks for a moment longer than the run.
 	t.await(time.Second, func(*protocol.Orders) bool { return false })
 }
 
-// measure calibrates and does the engine's part.
+// measure calibrates and runs the engine's part.
 func (t *task) measure() (*protocol.Final, *engine.WorkerResult, error) {
 	f := &protocol.Final{Host: host.Environment(t.ctx), Daemons: []host.Daemon{host.AskDaemon(t.ctx, t.clock)}}
 	t.cfg.FIFO = t.agent.FIFO
@@ -222,7 +221,7 @@ func (t *task) fail(err error) {
 	t.agent.Log.Warn("part failed", "run", t.job.Run, "why", err)
 }
 
-// how says how the task ended, where not well.
+// how says how the task ended, unless it succeeded.
 func (t *task) how() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -232,11 +231,10 @@ func (t *task) how() string {
 	return ""
 }
 
-// dismiss has a task that has only to linger end now.
+// dismiss ends a task that is only lingering.
 func (t *task) dismiss() { t.dismissal.Do(func() { close(t.dismissed) }) }
 
-// await waits until the orders satisfy, or the coordinator has a next job, or that
-// long.
+// await waits until the orders satisfy satisfied, the coordinator has a next job, or most has passed.
 func (t *task) await(most time.Duration, satisfied func(*protocol.Orders) bool) {
 	ctx, cancel := context.WithTimeout(t.ctx, most)
 	defer cancel()
@@ -257,7 +255,7 @@ func (t *task) await(most time.Duration, satisfied func(*protocol.Orders) bool) 
 	}
 }
 
-// hear takes orders.
+// hear handles orders.
 func (t *task) hear(m *nats.Msg) {
 	var o protocol.Orders
 	if err := protocol.Decode(m.Data, protocol.OrdersSize, &o); err != nil {
@@ -282,7 +280,7 @@ func (t *task) hear(m *nats.Msg) {
 	}
 }
 
-// adopt takes what all agents together got.
+// adopt applies what all agents together received.
 func (t *task) adopt(m *nats.Msg) {
 	t.mu.Lock()
 	p, stood := t.progress, t.stood
@@ -339,8 +337,8 @@ func (t *task) Orders(s *engine.Status) engine.Orders {
 		if t.drainedAt.IsZero() {
 			t.drainedAt = time.Now()
 		}
-		// Without a coordinator no process knows of the others: what is still
-		// open when a drain has had its time stays so.
+		// Without a coordinator the processes know nothing of each other: what is open after the drain's
+		// time stays open.
 		o.Over = o.Over || time.Since(t.drainedAt) > t.cfg.Drain && time.Since(t.ordered) > protocol.LostLimit
 	}
 	return o
@@ -356,7 +354,7 @@ func (t *task) correct(stream uint32, at int64) int64 {
 	return (*lines)[t.job.Index].Added(at) - (*lines)[from].Added(at)
 }
 
-// stand tells the coordinator how the part stands, until ctx ends.
+// stand publishes the part's standing until ctx ends.
 func (t *task) stand(ctx context.Context) {
 	tick := time.NewTicker(standingEvery)
 	defer tick.Stop()
@@ -376,7 +374,7 @@ func (t *task) stand(ctx context.Context) {
 		}
 		b := protocol.Encode(&s)
 		t.mu.Unlock()
-		_ = t.agent.nc.Publish(protocol.StandingSubject(t.job.Session, t.agent.instance), b) // the next says it again
+		_ = t.agent.nc.Publish(protocol.StandingSubject(t.job.Session, t.agent.instance), b) // the next one repeats it
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -385,13 +383,13 @@ func (t *task) stand(ctx context.Context) {
 	}
 }
 
-// exchanges are the latest with a coordinator's clock that were not reported yet.
+// exchanges are the latest unreported exchanges with a coordinator's clock.
 type exchanges struct {
 	mu  sync.Mutex
 	all []offset.Exchange
 }
 
-// mostExchanges is how many wait to be reported.
+// mostExchanges is how many may wait to be reported.
 const mostExchanges = 64
 
 func (x *exchanges) add(e offset.Exchange) {
@@ -410,7 +408,7 @@ func (x *exchanges) take() (all []offset.Exchange) {
 	return all
 }
 
-// compare compares a clock with that of the coordinator of a session, until ctx ends.
+// compare compares a clock with that of a session's coordinator until ctx ends.
 func (a *Agent) compare(ctx context.Context, clock *pace.Clock, session string, into *exchanges) {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
@@ -440,7 +438,7 @@ func (a *Agent) exchange(ctx context.Context, clock *pace.Clock, session string)
 	return e, true
 }
 
-// holds asks the system about a subscription, while the part runs.
+// holds queries the system about a subscription during the part.
 func (t *task) holds(sub int) (nothing, answered bool) {
 	t.mu.Lock()
 	p, stood := t.progress, t.stood

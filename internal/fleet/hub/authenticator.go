@@ -9,21 +9,21 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 )
 
-// Subjects of a fleet. Below them a session is a coordinator's and an id is
-// admission.Self.ID of an agent, which may use those of its own id alone.
+// Subjects of a fleet. In them a session is a coordinator's, and an id is an agent's admission.Self.ID;
+// agents may use only their own.
 const (
-	// Subjects is the prefix of all that agents publish: ask.about, ask.coordinator and
-	// ask.<id>.*, which all may ask; <session>.door.<id>.*, <session>.clock,
-	// <session>.leaders.<id> and <session>.standing.<id>.
+	// Subjects is the prefix of all that agents publish: ask.about, ask.coordinator and ask.<id>.*, which
+	// anyone may ask; <session>.door.<id>.*, <session>.clock, <session>.leaders.<id> and
+	// <session>.standing.<id>.
 	Subjects = "weir.fleet."
-	// Orders is the prefix of what only the coordinator publishes: beacon, all.<session>
-	// and all.<session>.books.<run> to all; agent.<id>.* to one.
+	// Orders is the prefix of what only the coordinator publishes: beacon, all.<session> and
+	// all.<session>.books.<run> to all; agent.<id>.* to one.
 	Orders = "weir.order."
-	// Reports is the prefix of what agents publish for a stream to take: <session>.<run>.<id>.
+	// Reports is the prefix of what agents publish to a stream: <session>.<run>.<id>.
 	Reports = Subjects + "report."
 )
 
-// The accounts, and what passes from one to the other.
+// The accounts, and what passes between them.
 const (
 	accountFleet = "FLEET"
 	accountBooks = "BOOKS"
@@ -33,17 +33,17 @@ const (
 }`
 )
 
-// An authenticator lets clients in, and says what they may do. The server calls it on a
-// goroutine of each connection.
+// An authenticator admits clients and sets their permissions. The server calls it on each connection's
+// goroutine.
 type authenticator struct {
 	keep               *admission.Keep
 	now                func() time.Time
 	said               *logger
-	fleetKey, booksKey string // of the coordinator's own connections
+	fleetKey, booksKey string // the coordinator's own connections
 	fleet, books       *server.Account
 }
 
-// accounts finds the accounts of a server that was made, and not yet started.
+// accounts looks up the accounts of a server before its start.
 func (g *authenticator) accounts(s *server.Server) (err error) {
 	if g.fleet, err = s.LookupAccount(accountFleet); err == nil {
 		g.books, err = s.LookupAccount(accountBooks)
@@ -59,7 +59,7 @@ func (g *authenticator) Check(c server.ClientAuthentication) bool {
 	}
 	from := c.RemoteAddress()
 	if from == nil {
-		return false // it is gone already, and from where is not known any more
+		return false // already gone, its address is no longer known
 	}
 	if from.Network() == "pipe" {
 		switch {
@@ -86,8 +86,7 @@ func (g *authenticator) Check(c server.ClientAuthentication) bool {
 	return true
 }
 
-// known returns the ID of the process that connects, which has a good token and signed
-// this connection.
+// known returns the ID of a connecting process with a valid token that signed this connection.
 func (g *authenticator) known(c server.ClientAuthentication, token string) (id string, err error) {
 	if _, err := g.keep.Check(token, g.now()); err != nil {
 		return "", err
@@ -98,14 +97,14 @@ func (g *authenticator) known(c server.ClientAuthentication, token string) (id s
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// leave is what the agent of that ID may do; the package comment says it in words.
+// leave is the permissions of the agent with that ID; the package comment describes them.
 func leave(id string) *server.Permissions {
 	return &server.Permissions{
 		Publish: &server.SubjectPermission{Allow: []string{
 			Subjects + "ask.>", Subjects + "*.door." + id + ".*", Subjects + "*.clock", Subjects + "*.leaders." + id, Subjects + "*.standing." + id, Reports + "*.*." + id, "$SRV.>",
 		}},
 		Subscribe: &server.SubjectPermission{Allow: []string{
-			// None may end in *: the server lets through who subscribes to > there.
+			// None may end in *: the server would admit a subscription to > there.
 			Orders + "beacon", Orders + "all.>", Orders + "agent." + id + ".>",
 			Subjects + "ask.about", Subjects + "ask." + id + ".>", Inbox(id) + ".>", "$SRV.>",
 		}},
@@ -113,5 +112,5 @@ func leave(id string) *server.Permissions {
 	}
 }
 
-// Inbox is below which subject the answers to a process come.
+// Inbox is the prefix of the subjects for answers to a process.
 func Inbox(id string) string { return "_INBOX." + id }

@@ -20,28 +20,26 @@ import (
 	"github.com/weirmq/weir/internal/natsdial"
 )
 
-// How a client behaves.
+// Limits of a client.
 const (
 	dialLimit       = 10 * time.Second // for the first connection, over all addresses of a host
 	attemptLimit    = 3 * time.Second  // for each
 	reconnectFirst  = 200 * time.Millisecond
 	reconnectMost   = 2 * time.Second
-	reconnectBuffer = 4 << 20 // B that wait for the connection to come back; more is an error of Publish
+	reconnectBuffer = 4 << 20 // bytes buffered during a reconnect; beyond that Publish fails
 	clientPing      = 2 * time.Second
 	clientPingsOut  = 3
 )
 
-// Dial connects the process self to the server that an address names, within ctx and at
-// most 10 s. That no server answers is driver.ErrUnreachable; that it speaks TLS where the
-// URL says that it does not, or the other way round, is admission.ErrScheme; that it has
-// another certificate, or one that no authority of this host knows, is admission.ErrPin; that
-// it refused the credentials is driver.ErrAuth, and admission.ErrExpired too where the token
-// has ended by this host's clock; that it has no room left is driver.ErrOverloaded,
-// where it got so far as to say it.
+// Dial connects the process self to the server at an address, within ctx and at most 10 s. Its errors are
+// driver.ErrUnreachable if no server answers; admission.ErrScheme if it uses TLS and the URL does not, or
+// the reverse; admission.ErrPin for another certificate, or one that this host's authorities do not know;
+// driver.ErrAuth if it refused the credentials, with admission.ErrExpired if the token has expired by this
+// host's clock; driver.ErrOverloaded if it is full and got as far as saying so.
 //
-// A connection that is lost comes back by itself, however long that takes; meanwhile
-// 4 MiB of what is published wait. It is closed for good when its credentials are
-// refused twice. What happens to it goes to the log. The options come after Dial's own.
+// A lost connection is restored automatically, however long that takes; meanwhile up to 4 MiB of published
+// messages wait. It is closed for good when its credentials are refused twice. Events go to the log.
+// options follow Dial's own.
 func Dial(ctx context.Context, a admission.Address, self *admission.Self, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
 	if a.IsOwn() {
 		return nil, fmt.Errorf("connecting to %s: %w: it has no fingerprint", a, admission.ErrPin)
@@ -72,8 +70,7 @@ func Dial(ctx context.Context, a admission.Address, self *admission.Self, name s
 	})
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	// Connect has no context. What it waits for is the network, which ends with the
-	// socket.
+	// Connect has no context, but it only waits for the network, which ends with the socket.
 	interrupt := context.AfterFunc(ctx, d.refuse)
 	var f farewell
 	nc, err := dial(ctx, a.String(), name, log, &f, append(options, more...))
@@ -87,7 +84,7 @@ func Dial(ctx context.Context, a admission.Address, self *admission.Self, name s
 	if err == nil {
 		return nc, nil
 	}
-	if nc != nil { // it ended again at once
+	if nc != nil { // it was closed again at once
 		nc.Close()
 		return nil, fmt.Errorf("connecting to %s: %w: %w", a, driver.ErrUnreachable, err)
 	}
@@ -109,7 +106,7 @@ func Dial(ctx context.Context, a admission.Address, self *admission.Self, name s
 	return nil, err
 }
 
-// dial connects with what all connections have in common.
+// dial connects with the options common to all connections.
 func dial(ctx context.Context, to, name string, log *slog.Logger, f *farewell, options []nats.Option) (*nats.Conn, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -158,14 +155,14 @@ func dial(ctx context.Context, to, name string, log *slog.Logger, f *farewell, o
 	}
 }
 
-// isFull reports whether the server has as many connections as it takes.
+// isFull reports whether the server has reached its connection limit.
 func isFull(err error) bool {
 	return errors.Is(err, nats.ErrMaxConnectionsExceeded) || errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) ||
 		strings.Contains(strings.ToLower(err.Error()), "maximum connections exceeded")
 }
 
-// pause is how long to wait before a further attempt to connect again. Agents that
-// lost their hub together do not come back together.
+// pause is the delay before the next reconnect. It is random, so that agents that lost their hub together
+// do not reconnect together.
 func pause(attempts int) time.Duration {
 	d := reconnectMost
 	if n := max(attempts-1, 0); n < 4 {
@@ -174,7 +171,7 @@ func pause(attempts int) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// A dialer makes the client's sockets, and knows why it could not.
+// A dialer opens the client's sockets, and records why it failed.
 type dialer struct {
 	mu      sync.Mutex
 	conn    net.Conn
@@ -200,7 +197,7 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// noting has a failed verification be the reason that why returns.
+// noting records a failed verification for why.
 func (d *dialer) noting(verify func(tls.ConnectionState) error) func(tls.ConnectionState) error {
 	return func(s tls.ConnectionState) error {
 		err := verify(s)
@@ -213,15 +210,15 @@ func (d *dialer) noting(verify func(tls.ConnectionState) error) func(tls.Connect
 	}
 }
 
-// why returns why the last connection was not made; nil where it was.
+// why is the reason why the last connection failed; nil if it did not.
 func (d *dialer) why() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.failed
 }
 
-// mismatch says what of the URL's scheme is wrong, where a connection failed with err
-// because of it, and that the certificate is none that this host trusts; nil otherwise.
+// mismatch explains a connection that failed with err because of the URL's scheme, or because this host
+// does not trust the certificate; nil otherwise.
 func (d *dialer) mismatch(ctx context.Context, a admission.Address, err error) error {
 	d.mu.Lock()
 	reached := d.failed == nil && d.conn != nil
@@ -244,22 +241,21 @@ func (d *dialer) mismatch(ctx context.Context, a admission.Address, err error) e
 	return nil
 }
 
-// speaksTLS reports whether a server answers the beginning of a TLS handshake with TLS,
-// be it with a refusal.
+// speaksTLS reports whether a server answers a TLS handshake with TLS, even with a refusal.
 func speaksTLS(ctx context.Context, host string) bool {
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
-	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // nothing is said to it
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // nothing is sent over it
 	c, err := d.DialContext(ctx, "tcp", host)
 	if err == nil {
 		_ = c.Close()
 		return true
 	}
-	var refusal *net.OpError // an alert of TLS
+	var refusal *net.OpError // a TLS alert
 	return errors.As(err, &refusal) && refusal.Op == "remote error"
 }
 
-// refuse closes the socket in use, and makes no more.
+// refuse closes the current socket, and opens no more.
 func (d *dialer) refuse() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -62,8 +62,7 @@ func TestExistingServers(t *testing.T) {
 	}
 }
 
-// A server that is full says so and closes the connection at once: a client that was
-// about to write may see but the latter.
+// A full server says so and closes the connection at once: a client about to write may only see the close.
 func TestAFullServer(t *testing.T) {
 	a := admission.Address{Scheme: admission.SchemeNATS, Host: existing(t, func(o *server.Options) { o.MaxConn = -1 })}
 	if _, err := Dial(t.Context(), a, self(t), "agent-1", nil); !errors.Is(err, driver.ErrOverloaded) && !errors.Is(err, driver.ErrUnreachable) {

@@ -9,17 +9,17 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// farewellSubject is where a hub says that it ends.
+// farewellSubject is where a hub announces its end.
 const farewellSubject = Orders + "all.farewell"
 
-// farewellLimit bounds how long a hub that ends takes to say so.
+// farewellLimit is the time limit for the announcement.
 const farewellLimit = time.Second
 
-// mostFarewells bounds those that wait to be looked at.
+// mostFarewells limits the unread announcements.
 const mostFarewells = 16
 
-// bidFarewell tells all clients that the hub ends. Who does not hear it takes the end for a
-// loss, which is no worse than a line in a log.
+// bidFarewell announces the hub's end to all clients. A client that misses it logs a lost connection, which
+// is harmless.
 func (h *Hub) bidFarewell() {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellLimit)
 	defer cancel()
@@ -32,12 +32,12 @@ func (h *Hub) bidFarewell() {
 	_ = nc.FlushWithContext(ctx)
 }
 
-// A farewell is how a client knows the end of its hub from a loss.
+// A farewell distinguishes the end of a client's hub from a lost connection.
 type farewell struct {
 	heard atomic.Pointer[nats.Subscription]
 }
 
-// listen hears the hub.
+// listen subscribes to the announcement.
 func (f *farewell) listen(nc *nats.Conn) error {
 	sub, err := nc.SubscribeSync(farewellSubject)
 	if err != nil {
@@ -47,8 +47,8 @@ func (f *farewell) listen(nc *nats.Conn) error {
 	return sub.SetPendingLimits(mostFarewells, mostFarewells)
 }
 
-// said reports whether the hub said farewell since this was last asked. What it said comes
-// before the end of the connection, so it is there when the client sees the end.
+// said reports whether the hub announced its end since the last call. The announcement precedes the close
+// of the connection, so a client that sees the close has it.
 func (f *farewell) said() (said bool) {
 	sub := f.heard.Load()
 	if sub == nil {
@@ -62,7 +62,7 @@ func (f *farewell) said() (said bool) {
 	}
 }
 
-// lost tells the log that a connection was lost, unless it was closed here or the hub ended.
+// lost logs a lost connection, unless it was closed here or the hub ended.
 func (f *farewell) lost(log *slog.Logger) nats.ConnErrHandler {
 	return func(nc *nats.Conn, err error) {
 		switch {

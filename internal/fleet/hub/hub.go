@@ -1,32 +1,30 @@
-// Package hub runs the NATS server at which a fleet meets, inside the coordinator's
-// process, and connects to one.
+// Package hub runs the NATS server at which a fleet meets, inside the coordinator's process, and connects
+// clients to one.
 //
-// On every connection, on loopback as elsewhere, it asks for TLS 1.3, a token of its
-// keep (package admission), and a signature by which it knows the process again.
+// Every connection, even on loopback, requires TLS 1.3, a token of the server's keep (package admission),
+// and a signature that identifies the process.
 //
-// There are two accounts. In one the agents and the coordinator meet; in the other, the
-// books, JetStream is, and only the coordinator. What is published below
-// weir.fleet.report in the first goes to the second, where a stream may take it, and its
-// confirmation comes back. Nothing else passes. One account would not do: a server
-// confirms a message to whatever subject the message names for that, and with the names
-// of JetStream's own requests an agent had streams purged so.
+// There are two accounts. Agents and coordinator meet in the first; the second, "books", has JetStream, and
+// only the coordinator. Messages below weir.fleet.report are exported from the first to the second, where a
+// stream stores them, and the acknowledgement is passed back. Nothing else passes. A single account would be
+// unsafe: a server acknowledges a message to any subject that the message names, so an agent could name
+// JetStream's own requests and have streams purged.
 //
-// Whoever came in over the network, be it from another host or this one, is an agent,
-// known by the key that signed its connection. An agent may
+// Every client that connects over the network, from another host or this one, is an agent, identified by
+// the key that signed its connection. An agent may
 //
-//   - publish and subscribe below subjects of its own: its joins, how it stands, its
-//     reports, the orders for it, questions to it, and answers to its own questions;
-//   - subscribe to the coordinator's beacon, and to the orders that are for all;
-//   - ask the coordinator for its clock, and others how they are, which is all that a
-//     survey needs;
-//   - answer once what it was asked;
+//   - publish and subscribe below its own subjects: its joins, its standing, its reports, orders and
+//     queries for it, and answers to its own queries;
+//   - subscribe to the coordinator's beacon, and to the orders for all;
+//   - ask the coordinator for its clock, and others for their state, which is all that a survey needs;
+//   - answer each request once;
 //   - be a micro-service, and look for others ($SRV).
 //
-// All else is refused to it: what others are told, what they tell, and JetStream, with
-// all streams and buckets.
+// It may do nothing else: read what is sent to or by other agents, or use JetStream with its streams and
+// buckets.
 //
-// Streams are kept in a folder: a hub that is started again with it, and on the same
-// address, has them and the same certificate, and its clients come back by themselves.
+// Streams are kept in a folder: a hub restarted with that folder, on the same address, has them and the
+// same certificate, and its clients reconnect automatically.
 package hub
 
 import (
@@ -50,47 +48,47 @@ import (
 	"github.com/weirmq/weir/internal/flock"
 )
 
-// What a connection may use.
+// Limits for connections.
 const (
-	MaxPayload = 8 << 20 // B, of one message
+	MaxPayload = 8 << 20 // B, of a message
 	maxConns   = 1024
-	maxSubs    = 1024     // of one connection
-	maxPending = 32 << 20 // B that wait for one connection; one that is slower is closed
+	maxSubs    = 1024     // per connection
+	maxPending = 32 << 20 // B that wait for a connection; slower ones are closed
 	maxMemory  = 256 << 20
 )
 
-// Bounds of waiting.
+// Time limits.
 const (
 	startLimit  = 20 * time.Second
 	stopLimit   = 5 * time.Second
-	authLimit   = 2 * time.Second // from the connection to its credentials, and for the TLS handshake
-	answerLimit = time.Minute     // from a question to an agent to its answer
-	writeLimit  = 5 * time.Second // for the network to take bytes
-	pingEvery   = 5 * time.Second // two silences end a connection
+	authLimit   = 2 * time.Second // for credentials after connecting, and for the TLS handshake
+	answerLimit = time.Minute     // for an agent to answer a query
+	writeLimit  = 5 * time.Second // for a network write
+	pingEvery   = 5 * time.Second // two missed pings end a connection
 	maxPingsOut = 2
 	poll        = 5 * time.Millisecond
 )
 
-// Why a hub does not start.
+// The reasons why a hub does not start.
 var (
-	// ErrInsecure: it would be open to others, without TLS and tokens.
+	// ErrInsecure refuses a hub open to others without TLS and tokens.
 	ErrInsecure = errors.New("not without TLS and tokens")
-	// ErrPortTaken: another process listens there.
+	// ErrPortTaken says that another process listens on the port.
 	ErrPortTaken = errors.New("port taken")
-	// ErrInUse: another hub has the folder.
+	// ErrInUse says that another hub uses the folder.
 	ErrInUse = errors.New("folder in use by another hub")
 )
 
 // Options of a hub.
 type Options struct {
 	Listen string           // HOST:PORT; "": 127.0.0.1:0. Port 0 picks a free one
-	Keep   *admission.Keep  // of certificate and tokens
-	Dir    string           // for the streams; made where it is missing
+	Keep   *admission.Keep  // has certificate and tokens
+	Dir    string           // for the streams; created if missing
 	Log    *slog.Logger     // nil: none
-	Now    func() time.Time // by which tokens end; nil: time.Now
+	Now    func() time.Time // clock for token expiry; nil: time.Now
 }
 
-// A Hub is a server that runs. Its methods may be called by any goroutine.
+// A Hub is a running server. Its methods may be called from any goroutine.
 type Hub struct {
 	server *server.Server
 	keep   *admission.Keep
@@ -102,13 +100,12 @@ type Hub struct {
 	close  sync.Once
 }
 
-// Start starts a hub and returns when its clients are answered and JetStream is
-// usable, within ctx and at most 20 s. Close ends it; ctx, once Start has returned, does
-// not. Refused are to start without a keep (ErrInsecure), a port that is taken
-// (ErrPortTaken) and a folder that another hub has (ErrInUse).
+// Start starts a hub and returns when it answers clients and JetStream is usable, within ctx and at most 20
+// s. Close ends it; once Start has returned, ctx does not. It refuses to start without a keep
+// (ErrInsecure), on a port that is taken (ErrPortTaken) and with a folder that another hub uses (ErrInUse).
 //
-// What the server warns of goes to the log, and whom it refused and why: with the
-// remote address, never with a token.
+// The log gets the server's warnings, and refused clients with the reason and remote address, never with a
+// token.
 func Start(ctx context.Context, o Options) (*Hub, error) {
 	h, err := start(ctx, o)
 	if err != nil {
@@ -140,7 +137,7 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	// The server itself reports a busy port as a readiness that never comes.
+	// The server itself reports a busy port only as never becoming ready.
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%w: %w", ErrPortTaken, err)
@@ -181,8 +178,8 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 	return h, nil
 }
 
-// Full reports whether the disk of the hub's folder had no room for what was to be
-// stored, at any time since Start. A stream that met that takes nothing more.
+// Full reports whether, since Start, the disk of the hub's folder lacked room for something to be stored. A
+// stream that met that accepts nothing more.
 func (h *Hub) Full() bool { return h.logger.full.Load() }
 
 // settings returns the server's options.
@@ -196,7 +193,7 @@ func settings(host string, port int, o Options) (*server.Options, error) {
 	if port == 0 {
 		so.Port = server.RANDOM_PORT
 	}
-	so.NoSigs = true // the caller's process decides what its signals mean
+	so.NoSigs = true // the program handles its own signals
 	so.JetStream, so.StoreDir = true, o.Dir
 	so.JetStreamMaxMemory = maxMemory
 	so.MaxPayload = MaxPayload
@@ -207,17 +204,16 @@ func settings(host string, port int, o Options) (*server.Options, error) {
 	so.PingInterval, so.MaxPingsOut = pingEvery, maxPingsOut
 	so.AuthTimeout, so.TLSTimeout = authLimit.Seconds(), authLimit.Seconds()
 	so.MaxClosedClients = 100
-	// Clients know where it is; the addresses of this host's other networks only
-	// delay their coming back.
+	// Clients know the address; further addresses of this host would only delay their reconnects.
 	so.Cluster.NoAdvertise = true
 	so.TLSConfig = o.Keep.TLS()
 	so.TLS = true
-	so.TLSHandshakeFirst = true // nothing is said in the clear, so nothing can be put into it
-	so.AlwaysEnableNonce = true // which connections sign
+	so.TLSHandshakeFirst = true // nothing is sent in the clear, so nothing can be injected
+	so.AlwaysEnableNonce = true // for connections to sign
 	return so, nil
 }
 
-// listenAddress reads HOST:PORT.
+// listenAddress parses HOST:PORT.
 func listenAddress(s string) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(s)
 	if err == nil {
@@ -257,12 +253,11 @@ func (h *Hub) await(ctx context.Context) error {
 	}
 }
 
-// Addr returns HOST:PORT where the hub listens.
+// Addr returns HOST:PORT of the hub's listener.
 func (h *Hub) Addr() string { return h.addr.String() }
 
-// JoinURL returns how agents get here by a host name or address that they reach this
-// host by; "" is the one that the hub listens on, which serves where it does not listen
-// on all. The token is one of the keep's.
+// JoinURL returns the address for agents that reach this host by a host name or address; "" is the
+// listener's, for hubs that do not listen on all. The token is from the keep.
 func (h *Hub) JoinURL(host string, token admission.Token) admission.Address {
 	if host == "" {
 		host = h.addr.IP.String()
@@ -270,8 +265,8 @@ func (h *Hub) JoinURL(host string, token admission.Token) admission.Address {
 	return admission.Address{Scheme: admission.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(h.addr.Port)), Pin: h.keep.Pin(), Token: token}
 }
 
-// OwnURL is how agents of this host and user get here (admission.Address.IsOwn). ok is
-// false where the hub does not listen on loopback.
+// OwnURL is the address for agents of this host and user (admission.Address.IsOwn). ok is false if the hub
+// does not listen on loopback.
 func (h *Hub) OwnURL() (a admission.Address, ok bool) {
 	host := h.addr.IP.String()
 	switch {
@@ -283,14 +278,13 @@ func (h *Hub) OwnURL() (a admission.Address, ok bool) {
 	return admission.Address{Scheme: admission.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(h.addr.Port))}, true
 }
 
-// Dial connects the coordinator itself, within the process, to where its agents are.
-// There is no JetStream there. The options are added to those of Dial, the function.
+// Dial connects the coordinator, in process, to the account of its agents, which has no JetStream. options
+// follow those of the function Dial.
 func (h *Hub) Dial(ctx context.Context, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
 	return h.dial(ctx, h.auth.fleetKey, name, log, more)
 }
 
-// DialBooks connects the coordinator to where JetStream is, and where the agents'
-// reports come in.
+// DialBooks connects the coordinator to the account with JetStream, which receives the agents' reports.
 func (h *Hub) DialBooks(ctx context.Context, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
 	return h.dial(ctx, h.auth.booksKey, name, log, more)
 }
@@ -300,18 +294,18 @@ func (h *Hub) dial(ctx context.Context, key, name string, log *slog.Logger, more
 	return dial(ctx, "the hub of this process", name, log, new(farewell), append(own, more...))
 }
 
-// Tick tells, from time to time, how many lines of the log were left out.
+// Tick reports from time to time how many log lines were suppressed.
 func (h *Hub) Tick() { h.logger.log.Tick() }
 
-// Clients returns how many connections there are, the coordinator's own among them.
+// Clients returns the number of connections, including the coordinator's.
 func (h *Hub) Clients() int { return h.server.NumClients() }
 
-// Close tells the clients that the hub ends, and ends it, within 6 s. Streams stay in their
-// folder. It is idempotent.
+// Close announces the end to the clients, and stops the hub within 6 s. Streams stay in their folder. It is
+// idempotent.
 func (h *Hub) Close() {
 	h.close.Do(func() {
 		h.logger.log.End()
-		if h.logger.loud.Swap(false) { // what the end does to connections is not news
+		if h.logger.loud.Swap(false) { // errors of connections are now expected
 			h.bidFarewell()
 		}
 		done := make(chan struct{})
@@ -326,7 +320,7 @@ func (h *Hub) Close() {
 		case <-done:
 			_ = h.locked.Close()
 		case <-limit.C:
-			// The lock stays: the folder is still in use.
+			// Keep the lock: the folder is still in use.
 			h.log.Warn("the fleet's hub did not stop in time", "limit", stopLimit)
 		}
 	})

@@ -195,8 +195,8 @@ func untouched(t *testing.T, js jetstream.JetStream, s jetstream.Stream) {
 	}
 }
 
-// The hub itself answers a report, to whatever subject the report names, and so does the
-// coordinator where it is asked. Neither must be led to do what the agent may not.
+// The hub acknowledges a report to any subject that the report names, and the coordinator answers queries
+// likewise. Neither may be tricked into doing what the agent may not.
 func TestAgentCannotActThroughOthers(t *testing.T) {
 	h, js, s := fleet(t)
 	coordinator, _ := inside(t, h)
@@ -229,8 +229,7 @@ func TestAgentCannotActThroughOthers(t *testing.T) {
 	if err := coordinator.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	// What the hub does of it, it has done when it has answered those who came later:
-	// JetStream does one thing after the other.
+	// Whatever the hub does with it is done once it has answered later requests: JetStream works in order.
 	reporter, err := jetstream.New(agent)
 	if err != nil {
 		t.Fatal(err)
@@ -270,8 +269,7 @@ func TestHubResourcesAreBounded(t *testing.T) {
 	b.undisturbed(t)
 }
 
-// TestHubShutdownIsNotConnectionLoss: its clients know that it ended, and warn only where the
-// connection breaks without a word.
+// Clients know that it ended, and warn only if the connection breaks unannounced.
 func TestHubShutdownIsNotConnectionLoss(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end       func(*Hub)

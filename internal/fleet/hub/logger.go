@@ -10,20 +10,20 @@ import (
 	"syscall"
 )
 
-// A logger passes on what the server warns of, and who was refused, in bounded numbers.
+// A logger forwards the server's warnings and refused clients, rate-limited.
 type logger struct {
 	log   *LimitedLog
-	loud  atomic.Bool            // between the start and the end; otherwise all is said at level debug
-	last  atomic.Pointer[string] // line of level error
+	loud  atomic.Bool            // after the start and before the end; otherwise level debug
+	last  atomic.Pointer[string] // latest line of level error
 	fatal chan error
-	full  atomic.Bool // what was to be stored had no room
+	full  atomic.Bool // the disk was full
 }
 
 func newLogger(log *slog.Logger) *logger {
 	return &logger{log: NewLimitedLog(log), fatal: make(chan error, 1)}
 }
 
-// say writes a line unless there were too many.
+// say writes a line unless over the limit.
 func (l *logger) say(kind, from string, args ...any) {
 	level := slog.LevelWarn
 	if !l.loud.Load() {
@@ -32,7 +32,7 @@ func (l *logger) say(kind, from string, args ...any) {
 	l.log.Write(level, kind, from, args...)
 }
 
-// refuse tells of a connection that was refused. Errors of package admission hold no token.
+// refuse logs a refused connection. Errors of package admission contain no token.
 func (l *logger) refuse(from string, why error) {
 	peer, port, err := net.SplitHostPort(from)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *logger) Warnf(format string, args ...any) {
 func (l *logger) Errorf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if strings.Contains(text, "authentication error") {
-		return // refuse told of it, with the reason
+		return // refuse logged it, with the reason
 	}
 	l.last.Store(&text)
 	if strings.Contains(text, syscall.ENOSPC.Error()) || strings.Contains(text, syscall.EDQUOT.Error()) {
@@ -63,11 +63,11 @@ func (l *logger) Errorf(format string, args ...any) {
 	l.say("fleet hub", "", "error", text)
 }
 
-// Fatalf implements server.Logger. It is not the end of the process here, but of Start.
+// Fatalf implements server.Logger. It fails Start instead of ending the process.
 func (l *logger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	for _, x := range args {
-		// The server's formats do not wrap.
+		// The server's formats do not wrap errors.
 		if cause, ok := x.(error); ok && errors.Is(cause, syscall.EADDRINUSE) {
 			err = fmt.Errorf("%w: %w", ErrPortTaken, err)
 		}

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// The bounds: in each logWindow, LogEachMost lines of one kind from one peer, and logMost in all.
+// The limits: in each logWindow, LogEachMost lines of one kind from one peer, and logMost in all.
 const (
 	logWindow   = 10 * time.Second
 	LogEachMost = 10
 	logMost     = 50
 )
 
-// A LimitedLog is a log with these bounds. Its methods may be called by any goroutine.
+// A LimitedLog is a rate-limited log. Its methods may be called from any goroutine.
 type LimitedLog struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
-	since time.Time             // when the window began
-	lines int                   // written in it
+	since time.Time             // start of the window
+	lines int                   // written in the window
 	seen  map[logSource]*logRun // at most logMost
-	rest  int                   // left out, of sources that are not in seen
+	rest  int                   // suppressed, of sources that are not in seen
 }
 
-// A logSource is who causes what.
+// A logSource is a kind of line and its peer.
 type logSource struct{ kind, peer string }
 
-// A logRun is what a source caused in a window.
+// A logRun counts a source's lines in a window.
 type logRun struct{ written, left int }
 
 // NewLimitedLog returns a LimitedLog that writes to log.
@@ -38,8 +38,8 @@ func NewLimitedLog(log *slog.Logger) *LimitedLog {
 	return &LimitedLog{log: log, seen: map[logSource]*logRun{}}
 }
 
-// Write writes kind, which is the line's text, with the attributes args, unless there
-// were too many lines. peer is who caused it; "" where that is not known.
+// Write writes kind, the line's text, with the attributes args, unless over the limit. peer is its cause;
+// "" if unknown.
 func (l *LimitedLog) Write(level slog.Level, kind, peer string, args ...any) {
 	if !l.May(kind, peer) {
 		return
@@ -50,8 +50,8 @@ func (l *LimitedLog) Write(level slog.Level, kind, peer string, args ...any) {
 	l.log.Log(context.Background(), level, kind, args...)
 }
 
-// May reports whether one more line of a kind may be written, and counts it: for lines
-// that go elsewhere than to the log.
+// May reports whether one more line of a kind may be written, and counts it, for lines that do not go to
+// the log.
 func (l *LimitedLog) May(kind, peer string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,33 +79,33 @@ func (l *LimitedLog) May(kind, peer string) bool {
 	return true
 }
 
-// Warn is Write at the level of warnings.
+// Warn is Write at level warning.
 func (l *LimitedLog) Warn(kind, peer string, args ...any) {
 	l.Write(slog.LevelWarn, kind, peer, args...)
 }
 
-// Tick tells what was left out, where the window is over.
+// Tick reports the suppressed lines if the window is over.
 func (l *LimitedLog) Tick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn(time.Now())
 }
 
-// End tells what was left out until now.
+// End reports the lines suppressed so far.
 func (l *LimitedLog) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tell()
 }
 
-// turn ends a window that is over. The lock is held.
+// turn ends a window that is over. The lock must be held.
 func (l *LimitedLog) turn(now time.Time) {
 	if now.Sub(l.since) > logWindow {
 		l.tell()
 	}
 }
 
-// tell tells what was left out, and begins a window. The lock is held.
+// tell reports the suppressed lines, and starts a window. The lock must be held.
 func (l *LimitedLog) tell() {
 	var all []logSource
 	for s, r := range l.seen {

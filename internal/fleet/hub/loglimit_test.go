@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Whoever is refused can come again as often as it likes, under as many names as it
-// likes, and must not fill a disk. What was left out is counted.
+// A refused client can return arbitrarily often, under arbitrarily many names, and must not fill a disk.
+// Suppressed lines are counted.
 func TestPeerLogLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer

@@ -8,11 +8,10 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// mostWords bounds the lists in what an agent says of itself.
+// mostWords limits the lists in an agent's self-description.
 const mostWords = 16
 
-// Check returns ErrMalformed for what no agent says of itself. What passes may be
-// shown on a terminal.
+// Check returns ErrMalformed for an invalid About. A valid one is safe to show on a terminal.
 func (x *About) Check() error {
 	if err := placement.CheckName(x.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -35,20 +34,20 @@ func (x *About) Check() error {
 	return nil
 }
 
-// About is what an agent says of itself and its host.
+// About is an agent's description of itself and its host.
 type About struct {
 	Name     string            `json:"name"`
-	Instance string            `json:"instance"` // of this process: admission.Self.ID, which its subjects have
-	Key      string            `json:"key"`      // by which jobs are sealed for it: admission.Self.Key
+	Instance string            `json:"instance"` // admission.Self.ID of this process, part of its subjects
+	Key      string            `json:"key"`      // admission.Self.Key, to seal jobs for it
 	Version  string            `json:"version"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Host     string            `json:"host"`           // the machine's name
-	Clock    string            `json:"clock"`          // the same for agents that read one monotonic clock
-	Boot     string            `json:"boot,omitempty"` // of the kernel: agents of one share a machine
+	Clock    string            `json:"clock"`          // equal for agents that read one monotonic clock
+	Boot     string            `json:"boot,omitempty"` // of the kernel: agents with the same share a machine
 	OS       string            `json:"os"`
 	Cores    int               `json:"cores"`
 	Allow    []string          `json:"allow,omitempty"`
-	MemoryB  uint64            `json:"memory_free_b,omitempty"` // available now; 0: not known
-	Busy     string            `json:"busy,omitempty"`          // the run under way
-	Session  string            `json:"session,omitempty"`       // of the coordinator that it belongs to
+	MemoryB  uint64            `json:"memory_free_b,omitempty"` // available; 0: unknown
+	Busy     string            `json:"busy,omitempty"`          // current run
+	Session  string            `json:"session,omitempty"`       // of its coordinator
 }

@@ -8,17 +8,17 @@ import (
 	"io"
 )
 
-// Encode is the JSON of what this package made itself.
+// Encode returns the JSON of a value of this package.
 func Encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("fleet: %T cannot be written: %v", v, err)) // every type here can
+		panic(fmt.Sprintf("fleet: %T cannot be written: %v", v, err)) // every type here can be marshalled
 	}
 	return b
 }
 
-// Decode reads what came from elsewhere: of at most that many bytes, one value, no
-// unknown field. Its errors are ErrMalformed.
+// Decode parses foreign data: at most that many bytes, one value, no unknown field. Its errors are
+// ErrMalformed.
 func Decode(b []byte, most int, into any) error {
 	if len(b) > most {
 		return fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), most)
@@ -34,7 +34,7 @@ func Decode(b []byte, most int, into any) error {
 	return nil
 }
 
-// DecodeLoosely is Decode that leaves out what it does not know.
+// DecodeLoosely is Decode, but ignores unknown fields.
 func DecodeLoosely(b []byte, most int, into any) error {
 	if len(b) > most {
 		return fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), most)

@@ -7,20 +7,19 @@ import (
 	"github.com/weirmq/weir/engine"
 )
 
-// ErrNotAllowed: an agent does not do that on its host.
+// ErrNotAllowed says that an agent does not permit this on its host.
 var ErrNotAllowed = errors.New("not allowed")
 
-// ErrMalformed: a message is not what it should be.
+// ErrMalformed says that a message is invalid.
 var ErrMalformed = errors.New("malformed message")
 
-// An errorKind is an error by which a caller decides how a run ended, and its name
-// in messages.
+// An errorKind is an error that callers distinguish, with its name in messages.
 type errorKind struct {
 	name string
 	err  error
 }
 
-// errorKinds are all, the first being the name of what is several.
+// errorKinds returns all kinds; if several apply, the first one names the error.
 func errorKinds() []errorKind {
 	return []errorKind{
 		{"guarantee", engine.ErrGuarantee},
@@ -38,7 +37,7 @@ func errorKinds() []errorKind {
 	}
 }
 
-// KindOf names the error that err wraps; "" for another.
+// KindOf names the error that err wraps; "" for any other.
 func KindOf(err error) string {
 	for _, k := range errorKinds() {
 		if errors.Is(err, k.err) {
@@ -48,7 +47,7 @@ func KindOf(err error) string {
 	return ""
 }
 
-// A told is an error that an agent told of.
+// A told is an error that an agent reported.
 type told struct {
 	text string
 	kind error
@@ -58,7 +57,7 @@ func (t *told) Error() string { return t.text }
 
 func (t *told) Unwrap() error { return t.kind }
 
-// ErrorOf makes an error of what an agent told; nil of nothing.
+// ErrorOf returns the error that an agent reported; nil if none.
 func ErrorOf(text, kind string) error {
 	if text == "" {
 		return nil

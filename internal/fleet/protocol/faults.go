@@ -13,8 +13,8 @@ import (
 type Server struct {
 	Name    string   `json:"name"`
 	Node    int      `json:"node"`
-	Address string   `json:"address,omitempty"` // host:port of its node, as the system names it
-	Host    string   `json:"host"`              // the IP address that it listens at
+	Address string   `json:"address,omitempty"` // host:port of its node, in the system's words
+	Host    string   `json:"host"`              // the IP address it listens on
 	Ports   []uint16 `json:"ports,omitempty"`
 }
 
@@ -30,7 +30,7 @@ func (s *Server) At() (all []netip.AddrPort) {
 	return all
 }
 
-// checkServers returns ErrMalformed for what the servers of no system are.
+// checkServers returns ErrMalformed for an invalid list of servers.
 func checkServers(all []Server) error {
 	if len(all) > mostServers {
 		return fmt.Errorf("%w: %d servers of a system", ErrMalformed, len(all))
@@ -46,14 +46,14 @@ func checkServers(all []Server) error {
 	return nil
 }
 
-// A Trouble asks the agent that started the system of a run to do to its servers what the
-// scenario's faults say, and how far that is. It is asked again and again.
+// A Trouble asks the agent that started the system of a run to execute the scenario's faults on its
+// servers, and to report progress. It is sent repeatedly.
 type Trouble struct {
 	Session string `json:"session"`
 	Run     string `json:"run"`
-	EpochNS int64  `json:"epoch_ns,omitempty"` // of the run, on the agent's monotonic clock; 0: it is not fixed yet
-	Seen    int    `json:"seen,omitempty"`     // notes that were told of already
-	End     bool   `json:"end,omitempty"`      // no further fault happens
+	EpochNS int64  `json:"epoch_ns,omitempty"` // of the run, on the agent's monotonic clock; 0: not fixed yet
+	Seen    int    `json:"seen,omitempty"`     // notes already received
+	End     bool   `json:"end,omitempty"`      // start no further fault
 }
 
 // Check returns ErrMalformed for one that cannot be.
@@ -64,32 +64,32 @@ func (t *Trouble) Check() error {
 	return nil
 }
 
-// A Troubled says how far faults are.
+// A Troubled reports the progress of faults.
 type Troubled struct {
 	Error     string            `json:"error,omitempty"`
 	Kind      string            `json:"kind,omitempty"`
 	Exchanges []offset.Exchange `json:"exchanges,omitempty"`
-	Notes     []Note            `json:"notes,omitempty"` // that were not told of yet
-	Over      bool              `json:"over,omitempty"`  // there will be no further note, and these are the last
+	Notes     []Note            `json:"notes,omitempty"` // those not yet received
+	Over      bool              `json:"over,omitempty"`  // these are the last notes
 }
 
 // A Note is a step of a fault.
 type Note struct {
-	AtNS  int64        `json:"at_ns"` // since the epoch of the run, by the agent's clock, as all instants of the Fault
+	AtNS  int64        `json:"at_ns"` // since the run's epoch, by the agent's clock, like all instants of the Fault
 	Text  string       `json:"text"`
-	N     int          `json:"n"`     // of the fault, from 0
-	Fault result.Fault `json:"fault"` // as it is then
+	N     int          `json:"n"`     // index of the fault, from 0
+	Fault result.Fault `json:"fault"` // its state at that time
 }
 
-// Bounds of what is told of faults.
+// Limits of fault reports.
 const (
-	MostNotes  = 16   // in one answer
-	MostFaults = 1000 // of a run
-	MostText   = 256  // bytes of a text
-	mostPorts  = 64   // of a server
+	MostNotes  = 16   // per answer
+	MostFaults = 1000 // per run
+	MostText   = 256  // bytes per text
+	mostPorts  = 64   // per server
 )
 
-// Check returns ErrMalformed for what no fault is. What passes may be shown on a terminal.
+// Check returns ErrMalformed for an invalid report. A valid one is safe to show on a terminal.
 func (t *Troubled) Check() error {
 	if len(t.Notes) > MostNotes {
 		return fmt.Errorf("%w: %d notes of faults", ErrMalformed, len(t.Notes))
@@ -105,8 +105,8 @@ func (t *Troubled) Check() error {
 	return nil
 }
 
-// CheckFault returns ErrMalformed for what an agent tells of no fault. What passes may be shown
-// on a terminal.
+// CheckFault returns ErrMalformed for an invalid fault of an agent. A valid one is safe to show on a
+// terminal.
 func CheckFault(f *result.Fault) error {
 	words := append([]string{f.Do, f.To, f.From, f.Means, f.Error}, f.Processes...)
 	for _, w := range words {
@@ -120,13 +120,13 @@ func CheckFault(f *result.Fault) error {
 	return nil
 }
 
-// Brief makes what an agent tells of a fault short enough for CheckFault.
+// Brief shortens a fault's texts for CheckFault.
 func Brief(f result.Fault) result.Fault {
 	f.Error = BriefText(f.Error)
 	return f
 }
 
-// BriefText is a text that can be seen, or the beginning of it where it is long.
+// BriefText makes a text printable and shortens it.
 func BriefText(text string) string {
 	if text = Shown(text); len(text) <= MostText {
 		return text
@@ -134,7 +134,7 @@ func BriefText(text string) string {
 	return start(text, MostText-len("…")) + "…"
 }
 
-// start returns the first bytes of a text, at most so many, and no part of a letter.
+// start returns at most the first most bytes of a text, without splitting a rune.
 func start(text string, most int) string {
 	if len(text) <= most {
 		return text

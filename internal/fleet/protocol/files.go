@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Files are payloads and traces of a scenario, by their absolute paths on the
-// coordinator's host. They come with a job. What options refer to is not among them.
+// Files are payloads and traces of a scenario, by their absolute paths on the coordinator's host. A job
+// carries them. Files that options refer to are not included.
 type Files map[string][]byte
 
 // ReadFile is os.ReadFile.

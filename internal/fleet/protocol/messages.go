@@ -12,14 +12,14 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Look is what an agent says of its host's fitness.
+// A Look is an agent's assessment of its host.
 type Look struct {
 	Error    string         `json:"error,omitempty"`
 	Findings []host.Finding `json:"findings,omitempty"`
 	Daemon   host.Daemon    `json:"daemon"`
 }
 
-// A Roster is what a coordinator says of itself.
+// A Roster is a coordinator's description of itself.
 type Roster struct {
 	Session string   `json:"session"`
 	Version string   `json:"version"`
@@ -27,7 +27,7 @@ type Roster struct {
 	Members []Member `json:"members,omitempty"`
 }
 
-// A Member says when an agent that joined was heard of last.
+// A Member says when an agent that joined was last heard from.
 type Member struct {
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
@@ -36,8 +36,7 @@ type Member struct {
 	AgoNS    int64  `json:"ago_ns"`
 }
 
-// Check returns ErrMalformed for a roster that cannot be. What passes may be shown on a
-// terminal.
+// Check returns ErrMalformed for an invalid roster. A valid one is safe to show on a terminal.
 func (b *Roster) Check() error {
 	words := []string{b.Session, b.Version, b.Host}
 	for _, m := range b.Members {
@@ -57,42 +56,42 @@ func (b *Roster) Check() error {
 	return nil
 }
 
-// A Beacon says who coordinates.
+// A Beacon announces the coordinator.
 type Beacon struct {
 	Session string `json:"session"`
 	Version string `json:"version"`
 	Host    string `json:"host"`
 }
 
-// A Challenge asks for a nonce; its answer has one, or an error.
+// A Challenge requests a nonce; the answer has one, or an error.
 type Challenge struct {
 	Agent string `json:"agent"`
 }
 
-// An Answer is that of a coordinator or an agent to a request.
+// An Answer is the answer of a coordinator or an agent to a request.
 type Answer struct {
 	Error string `json:"error,omitempty"`
 	Kind  string `json:"kind,omitempty"` // of the error; see errorKinds
 	Nonce string `json:"nonce,omitempty"`
-	Busy  bool   `json:"busy,omitempty"` // with the error: another job is under way here, ask again
-	// Of a question about a subscription.
+	Busy  bool   `json:"busy,omitempty"` // with an error: another job is in progress, retry
+	// For a query about a subscription.
 	Nothing  bool `json:"nothing,omitempty"`
 	Answered bool `json:"answered,omitempty"`
-	// Of a question which servers lead, as driver.Facts has them.
+	// For a query which servers lead, as in driver.Facts.
 	Leaders []string `json:"leaders,omitempty"`
 }
 
-// A Job is what an agent shall do of a run. It travels sealed for that agent, and holds
-// what a scenario refers to by its reference, never by its value.
+// A Job is an agent's part of a run. It is sealed for that agent, and has references in place of the values
+// that a scenario refers to.
 type Job struct {
 	Session  string              `json:"session"`
 	Run      string              `json:"run"`
-	Number   uint32              `json:"number"` // of the run, in stamps
+	Number   uint32              `json:"number"` // of the run, in payload headers
 	Scenario []byte              `json:"scenario"`
 	Files    Files               `json:"files,omitempty"` // payloads and traces of the scenario, by path
 	Address  []string            `json:"address,omitempty"`
-	Options  map[string][]string `json:"options,omitempty"` // of the system that the coordinator started
-	Servers  []Server            `json:"servers,omitempty"` // of it, where the agent is to break its connections to them as the faults say
+	Options  map[string][]string `json:"options,omitempty"` // of the system, if the coordinator started it
+	Servers  []Server            `json:"servers,omitempty"` // its servers, if faults have the agent break its connections to them
 	Index    int                 `json:"index"`
 	Agents   []string            `json:"agents"`
 	Workers  []engine.Worker     `json:"workers"`
@@ -118,60 +117,59 @@ func (j *Job) Check() error {
 	return nil
 }
 
-// A Standing is how an agent stands in a run.
+// A Standing is an agent's state in a run.
 type Standing struct {
 	Run       string            `json:"run"`
 	Come      int               `json:"come"` // stages reached
 	Facts     *driver.Facts     `json:"facts,omitempty"`
 	Status    *engine.Status    `json:"status,omitempty"`
-	Error     string            `json:"error,omitempty"` // it ended without figures
+	Error     string            `json:"error,omitempty"` // why it ended without figures
 	Kind      string            `json:"kind,omitempty"`  // of the error; see errorKinds
 	Exchanges []offset.Exchange `json:"exchanges,omitempty"`
 }
 
-// Orders are what was decided.
+// Orders are the coordinator's decisions.
 type Orders struct {
-	Run      string           `json:"run,omitempty"` // "": no run is under way
-	Released int              `json:"released"`      // stages that all may pass
+	Run      string           `json:"run,omitempty"` // "": no run in progress
+	Released int              `json:"released"`      // number of stages that all may pass
 	Epoch    map[string]int64 `json:"epoch,omitempty"`
 	Lay      uint64           `json:"lay,omitempty"`
 	Stop     bool             `json:"stop,omitempty"`
 	Why      string           `json:"why,omitempty"`
 	Over     bool             `json:"over,omitempty"`
-	Leave    bool             `json:"leave,omitempty"`   // no agent listens on after the drain
-	Resume   int64            `json:"resume,omitempty"`  // when paused consumers go on, ns since the epoch; 0: that is not fixed
+	Leave    bool             `json:"leave,omitempty"`   // stop listening after the drain
+	Resume   int64            `json:"resume,omitempty"`  // when paused consumers resume, ns since the epoch; 0: not fixed
 	Cut      bool             `json:"cut,omitempty"`     // end at once
-	Abort    string           `json:"abort,omitempty"`   // the run does not take place, because
-	Remover  string           `json:"remover,omitempty"` // the agent that removes the destinations, where the one that made them is gone
+	Abort    string           `json:"abort,omitempty"`   // why the run is called off
+	Remover  string           `json:"remover,omitempty"` // agent that removes the destinations, if the one that made them is gone
 	Lines    []Line           `json:"lines,omitempty"`   // of the agents' clocks, in the job's order
 }
 
-// A Line is what is to be added to an agent's instants, which count from the epoch
-// as it was translated, to make them the coordinator's: Add at the instant At, and
-// PPB more for each that passes.
+// A Line corrects an agent's instants, which count from its translated epoch, to the coordinator's clock:
+// it adds Add at the instant At, and PPB billionths of the time since then.
 type Line struct {
 	At  int64   `json:"at"`
 	Add int64   `json:"add"`
 	PPB float64 `json:"ppb"`
 }
 
-// Added is what is to be added to the instant t, ns since the epoch.
+// Added is the correction for the instant t, ns since the epoch.
 func (l *Line) Added(t int64) int64 { return l.Add + int64(l.PPB*float64(t-l.At)/1e9) }
 
-// A Final is what an agent's part came to, beside its histograms and its ledger.
+// A Final is the result of an agent's part, besides its histograms and its ledger.
 type Final struct {
 	Part     *engine.WorkerResult `json:"part"`
 	Gone     string               `json:"gone,omitempty"`
 	Error    string               `json:"error,omitempty"` // with figures
 	Kind     string               `json:"kind,omitempty"`
-	Late     []byte               `json:"late,omitempty"` // the ledger of what came after the drain
-	Extremes measure.Extremes     `json:"extremes"`       // of all that was measured
+	Late     []byte               `json:"late,omitempty"` // ledger of what arrived after the drain
+	Extremes measure.Extremes     `json:"extremes"`       // of everything measured
 	Cost     result.Cost          `json:"cost"`
 	Host     host.Facts           `json:"host"`
 	Procs    int                  `json:"procs"`
-	Window   measure.Window       `json:"window"` // what happened in the measured window as it was
+	Window   measure.Window       `json:"window"` // actual counts of the measured window
 	Daemons  []host.Daemon        `json:"daemons,omitempty"`
-	Faults   []result.Fault       `json:"faults,omitempty"` // that it did to its own connections, as it tells time
+	Faults   []result.Fault       `json:"faults,omitempty"` // on its own connections, by its clock
 }
 
 // Check returns ErrMalformed for a last report that cannot be.
@@ -192,8 +190,7 @@ func (f *Final) Check() error {
 	return nil
 }
 
-// A Query asks an agent whether what a scenario refers to is within its reach, and whether the
-// agent may and can do its faults there.
+// A Query asks whether an agent can resolve what a scenario refers to, and may and can execute its faults.
 type Query struct {
 	Driver string          `json:"driver"`
 	Needs  []scenario.Need `json:"needs,omitempty"`

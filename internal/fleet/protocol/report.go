@@ -14,30 +14,30 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// Bounds of a report.
+// Limits of a report.
 const (
 	MaxReport = 64 << 20 // bytes of its JSON
-	MaxEvents = 1000     // and one that says how many were left out
+	MaxEvents = 1000     // plus one that counts the omitted ones
 	maxKind   = 256      // bytes of an event's kind
 	maxText   = 4096     // bytes of an event's text
 )
 
-// A Report is what an agent measured since its last report, and how its ledger stands. It
-// travels as JSON that is compressed by gzip.
+// A Report has an agent's measurements since its last report, and the state of its ledger. It is sent as
+// gzipped JSON.
 type Report struct {
 	Agent    string           `json:"agent"`
-	Seq      uint64           `json:"seq"` // 1 for the first report, and one more for each: a gap is a lost report
-	At       int64            `json:"at"`  // when it was made, ns since the epoch by the agent's clock
+	Seq      uint64           `json:"seq"` // from 1, consecutive: a gap is a lost report
+	At       int64            `json:"at"`  // ns since the epoch by the agent's clock
 	Interval measure.Interval `json:"interval"`
 	Ledger   []byte           `json:"ledger,omitempty"` // see ledger.Part.AppendBinary
 	Events   []engine.Event   `json:"events,omitempty"`
-	Final    *Final           `json:"final,omitempty"` // of the last report
+	Final    *Final           `json:"final,omitempty"` // in the last report
 }
 
-// A ReportEncoder keeps the memory of one report for the next. The zero value is ready.
+// A ReportEncoder reuses the memory of one report for the next. The zero value is ready.
 type ReportEncoder struct{ zip *gzip.Writer }
 
-// Encode returns the report as it travels.
+// Encode returns the encoded report.
 func (e *ReportEncoder) Encode(r *Report) ([]byte, error) {
 	plain, err := json.Marshal(r)
 	if err != nil {
@@ -56,7 +56,7 @@ func (e *ReportEncoder) Encode(r *Report) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// DecodeReport reads what Encode wrote. Its errors are ErrMalformed.
+// DecodeReport decodes what Encode returned. Its errors are ErrMalformed.
 func DecodeReport(b []byte) (*Report, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
@@ -73,7 +73,7 @@ func DecodeReport(b []byte) (*Report, error) {
 	return r, r.check()
 }
 
-// check returns ErrMalformed for what no agent reports.
+// check returns ErrMalformed for an invalid report.
 func (r *Report) check() error {
 	if r.Agent == "" || r.Seq == 0 || len(r.Events) > MaxEvents+1 {
 		return fmt.Errorf("%w: a report without an agent or a number, or with %d events", ErrMalformed, len(r.Events))
@@ -89,7 +89,7 @@ func (r *Report) check() error {
 	return nil
 }
 
-// ShortEvent is an event that a report may have: a long text is cut, and says so.
+// ShortEvent shortens an event for a report, and marks cut text.
 func ShortEvent(e engine.Event) engine.Event {
 	e.Kind = start(e.Kind, maxKind)
 	if n := len(e.Text); n > maxText {
@@ -99,8 +99,8 @@ func ShortEvent(e engine.Event) engine.Event {
 	return e
 }
 
-// pieceHead is the length of what stands before a piece of a report: the number of the
-// report in eight bytes, and which piece it is of how many in four each.
+// pieceHead is the length of a piece's header: the report's number in eight bytes, then the piece's index
+// and the number of pieces in four each.
 const pieceHead = 16
 
 // Split cuts an encoded report into messages of at most that many bytes.
@@ -115,16 +115,16 @@ func Split(seq uint64, b []byte, most int) (pieces [][]byte) {
 	return pieces
 }
 
-// An Assembler puts the pieces of an agent's reports together, which come in order: an
-// agent sends a piece when the one before was taken. The zero value is ready.
+// An Assembler joins the pieces of an agent's reports. They arrive in order, since an agent sends a piece
+// only after the previous one was stored. The zero value is ready.
 type Assembler struct {
 	seq         uint64
 	next, count uint32
 	b           []byte
 }
 
-// Add takes a piece and returns the report that it completes, or nil. A piece that came
-// before is ignored; what no piece can be is ErrMalformed.
+// Add adds a piece and returns the report that it completes, or nil. It ignores repeated pieces; an invalid
+// one is ErrMalformed.
 func (a *Assembler) Add(piece []byte) (whole []byte, err error) {
 	if len(piece) <= pieceHead {
 		return nil, fmt.Errorf("%w: %d bytes, it is not a piece of a report", ErrMalformed, len(piece))

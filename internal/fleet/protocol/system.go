@@ -7,17 +7,17 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Wish asks an agent for the system of a run on its host. It is asked again and
-// again: each answer says how far that is.
+// A Wish asks an agent to provide the system of a run on its host. It is sent repeatedly, and each answer
+// reports the progress.
 type Wish struct {
 	Session  string `json:"session"`
 	Run      string `json:"run"`
-	Scenario []byte `json:"scenario,omitempty"` // to be started; absent: how far is it?
+	Scenario []byte `json:"scenario,omitempty"` // to start; absent: only report progress
 	Files    Files  `json:"files,omitempty"`
 	End      bool   `json:"end,omitempty"`
-	Seen     int    `json:"seen,omitempty"`    // happenings that were told of already
-	Sampled  int64  `json:"sampled,omitempty"` // samples of the host until then were told of already, as its agent counts time
-	KeepNS   int64  `json:"keep_ns,omitempty"` // for how long the run may still go on without its coordinator
+	Seen     int    `json:"seen,omitempty"`    // events already received
+	Sampled  int64  `json:"sampled,omitempty"` // samples received up to here, by the agent's time
+	KeepNS   int64  `json:"keep_ns,omitempty"` // how long the run may go on without its coordinator
 }
 
 // Check returns ErrMalformed for a wish that cannot be.
@@ -28,42 +28,41 @@ func (w *Wish) Check() error {
 	return nil
 }
 
-// A Hosted says how far the system of a run is on an agent's host.
+// A Hosted is the state of a run's system on an agent's host.
 type Hosted struct {
-	Error   string              `json:"error,omitempty"` // there is none, because
+	Error   string              `json:"error,omitempty"` // why there is no system
 	Kind    string              `json:"kind,omitempty"`  // of the error; see errorKinds
-	Busy    bool                `json:"busy,omitempty"`  // with the end of another run's: ask again
-	Doing   string              `json:"doing,omitempty"` // to start it
+	Busy    bool                `json:"busy,omitempty"`  // still stopping another run's: retry
+	Doing   string              `json:"doing,omitempty"` // current step of the start
 	Up      bool                `json:"up,omitempty"`
-	Gone    bool                `json:"gone,omitempty"` // nothing of it is left, or never was
+	Gone    bool                `json:"gone,omitempty"` // nothing of it is left, or there never was
 	Address []string            `json:"address,omitempty"`
 	Options map[string][]string `json:"options,omitempty"`
 	Started *result.Started     `json:"started,omitempty"`
-	Servers []Server            `json:"servers,omitempty"`  // where clients reach them, where faults break connections
-	Host    *host.Facts         `json:"host,omitempty"`     // of the agent's host, when it is up
-	Since   []Event             `json:"happened,omitempty"` // after those that were told of
+	Servers []Server            `json:"servers,omitempty"`  // where clients reach them, if faults break connections
+	Host    *host.Facts         `json:"host,omitempty"`     // of the agent, once the system is up
+	Since   []Event             `json:"happened,omitempty"` // those not yet received
 
-	NowNS   int64         `json:"now_ns,omitempty"`  // now, as the instants of Samples count
-	Samples []host.Sample `json:"samples,omitempty"` // of the host, that were not told of yet
+	NowNS   int64         `json:"now_ns,omitempty"`  // the present, in the time of Samples
+	Samples []host.Sample `json:"samples,omitempty"` // of the host, those not yet received
 }
 
-// A Event is a Happening as it is told.
+// An Event is a Happening in a message.
 type Event struct {
 	AgoNS int64  `json:"ago_ns"`
 	Text  string `json:"text"`
 }
 
-// Bounds of what is told of a system.
+// Limits of a system's state.
 const (
 	MostHappenings = 256
 	MostSamples    = 8  // in one answer
-	MostProcesses  = 64 // in all of these together, unless a single one has more
+	MostProcesses  = 64 // in all samples of an answer, unless a single one has more
 	mostServers    = 128
 	mostAddresses  = 64
 )
 
-// Check returns ErrMalformed for what no system can be. What passes may be shown on a
-// terminal.
+// Check returns ErrMalformed for an invalid state. A valid one is safe to show on a terminal.
 func (h *Hosted) Check() error {
 	words := append([]string{}, h.Address...)
 	for name, values := range h.Options {

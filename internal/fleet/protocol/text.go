@@ -5,15 +5,15 @@ import (
 	"unicode"
 )
 
-// wordSize bounds a word of another host, in bytes.
+// wordSize limits a word from another host, in bytes.
 const wordSize = 256
 
-// IsWord reports whether text is short, and all of it can be seen.
+// IsWord reports whether text is short and printable.
 func IsWord(text string) bool {
 	return len(text) <= wordSize && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Short is a text that may be shown on a terminal, shortened.
+// Short makes a text safe to show on a terminal, and shortens it.
 func Short(s string) string {
 	s = Shown(s)
 	if r := []rune(s); len(r) > wordSize/4 {
@@ -22,7 +22,7 @@ func Short(s string) string {
 	return s
 }
 
-// Shown is a text that may be shown on a terminal.
+// Shown makes a text safe to show on a terminal.
 func Shown(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -10,21 +10,21 @@ import (
 	"github.com/weirmq/weir/internal/host"
 )
 
-// What a fleet should have.
+// The minimum for a fleet.
 const (
-	wantBound  = time.Millisecond // of a clock's offset
-	wantMemory = 1 << 30          // bytes free, which is what messages in flight may take (limits.memory)
+	wantBound  = time.Millisecond // of the clock offset
+	wantMemory = 1 << 30          // free bytes, the default room for messages in flight (limits.memory)
 )
 
-// A Complaint is something about some agents that would make a run of theirs invalid,
-// fail or worse than it need be.
+// A Complaint is something about agents that would make their run invalid, fail, or be worse than
+// necessary.
 type Complaint struct {
-	Agents []string `json:"agents,omitempty"` // their names; none: the fleet's
+	Agents []string `json:"agents,omitempty"` // names; empty: the whole fleet
 	host.Finding
 }
 
-// Check says what is wrong with the agents that a survey saw with doctors, for a
-// coordinator of that version. What is well is not told.
+// Check returns what is wrong with the agents of a survey with doctors, for a coordinator of that version.
+// It omits what is fine.
 func (s *Sight) Check(version string) []Complaint {
 	c := &checkup{version: version, sight: s, first: map[string]string{}}
 	c.fleet()
@@ -38,19 +38,18 @@ func (s *Sight) Check(version string) []Complaint {
 	return c.all
 }
 
-// A checkup gathers complaints.
+// A checkup collects complaints.
 type checkup struct {
 	version string
 	sight   *Sight
 	all     []Complaint
-	first   map[string]string // what was found first, by the check and the machine
+	first   map[string]string // first finding, by check and machine
 }
 
-// ofMachine are checks of the machine: their findings come out a little different for
-// each of its agents.
+// ofMachine are checks of the machine, whose findings differ slightly between its agents.
 var ofMachine = []string{"other work", "steal", "memory"}
 
-// add complains of agents; of the same twice in one complaint.
+// add adds a complaint about agents; identical findings share one.
 func (c *checkup) add(f host.Finding, agents ...string) {
 	for i := range c.all {
 		if x := &c.all[i]; x.Name == f.Name && x.Health == f.Health && x.Found == f.Found {
@@ -61,7 +60,7 @@ func (c *checkup) add(f host.Finding, agents ...string) {
 	c.all = append(c.all, Complaint{agents, f})
 }
 
-// fleet looks at what agents are to each other.
+// fleet checks the agents against each other.
 func (c *checkup) fleet() {
 	if n := len(c.sight.Coordinators); n > 1 {
 		var where []string
@@ -74,7 +73,7 @@ func (c *checkup) fleet() {
 		})
 	}
 	names, machines := map[string][]string{}, map[string][]string{}
-	var order []string // of machines, as they are seen
+	var order []string // of machines, as first seen
 	for _, x := range c.sight.Agents {
 		if x.Gone {
 			c.add(host.Finding{
@@ -111,7 +110,7 @@ func (c *checkup) fleet() {
 	}
 }
 
-// agent looks at one by itself.
+// agent checks a single agent.
 func (c *checkup) agent(x *Seen) {
 	if !buildinfo.Same(x.Version, c.version) {
 		c.add(host.Finding{
@@ -132,7 +131,7 @@ func (c *checkup) agent(x *Seen) {
 	}
 }
 
-// clock looks at an agent's clock.
+// clock checks an agent's clock.
 func (c *checkup) clock(x *Seen) {
 	r := &x.Clock
 	const why = "times from one host to another are only as exact as the clock offsets"
@@ -161,8 +160,8 @@ func (c *checkup) clock(x *Seen) {
 	}
 }
 
-// host passes on what an agent's own doctor found, and looks at what it says of its
-// host where that found nothing wrong, or was not asked.
+// host adds the findings of an agent's own doctor, and checks its host's facts where the doctor found
+// nothing, or was not asked.
 func (c *checkup) host(x *Seen) {
 	told := func(name string) bool {
 		return slices.ContainsFunc(x.Findings, func(f host.Finding) bool {

@@ -17,15 +17,15 @@ import (
 
 // A Place is where a survey finds agents.
 type Place struct {
-	Server admission.Address // a NATS server, or a coordinator's; its zero value: none
-	// Without a Server it is where a coordinator of this host listens. Where one does,
-	// the survey enters as an agent would. Where none does, the survey listens there
-	// itself, so that agents that wait for a coordinator come in; it lets none join.
+	Server admission.Address // a NATS server, or a coordinator; zero: none
+	// Listen is where a coordinator of this host listens, without a Server. If one does, the survey
+	// connects as an agent would. If none does, the survey listens there itself, so that agents waiting for
+	// a coordinator connect; it lets none join.
 	Listen string
-	Keep   *admission.Keep // of certificate and tokens
+	Keep   *admission.Keep // has certificate and tokens
 }
 
-// reach connects to where the agents are. leave undoes it.
+// reach connects to the agents' server. leave disconnects.
 func (p *Place) reach(ctx context.Context, log *slog.Logger) (nc *nats.Conn, s *Sight, leave func(), err error) {
 	const name = "survey"
 	if p.Server.Host != "" {
@@ -57,7 +57,7 @@ func (p *Place) reach(ctx context.Context, log *slog.Logger) (nc *nats.Conn, s *
 	return nc, &Sight{At: h.JoinURL("", admission.Token{}).String(), StoodIn: true}, func() { nc.Close(); end() }, nil
 }
 
-// enter goes in where a coordinator listens already, as its agents do.
+// enter connects to a coordinator that already listens there, as its agents do.
 func (p *Place) enter(ctx context.Context, taken error, log *slog.Logger) (*nats.Conn, *Sight, func(), error) {
 	host, port, err := net.SplitHostPort(p.Listen)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *Place) enter(ctx context.Context, taken error, log *slog.Logger) (*nats
 	return nil, nil, nil, fmt.Errorf("%w, and not by a coordinator (--listen with another port; --nats to ask at a NATS server)", taken)
 }
 
-// dialAs connects a process that has no further business there.
+// dialAs connects a temporary process.
 func dialAs(ctx context.Context, a admission.Address, name string, log *slog.Logger) (*nats.Conn, error) {
 	self, err := admission.NewSelf()
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"github.com/weirmq/weir/internal/host"
 )
 
-// A Status is what weir fleet status --json prints.
+// A Status is the output of weir fleet status --json.
 type Status struct {
 	Schema       string      `json:"schema"`
 	Weir         string      `json:"weir"`
-	At           string      `json:"at"`       // where, without secrets
+	At           string      `json:"at"`       // address, without secrets
 	StoodIn      bool        `json:"stood_in"` // there was no coordinator: this process listened
 	Coordinators []seenBoss  `json:"coordinators"`
 	Agents       []seenAgent `json:"agents"`
-	Unreadable   int         `json:"unreadable"` // answers that could not be read
+	Unreadable   int         `json:"unreadable"` // answers that could not be parsed
 }
 
 type seenBoss struct {
@@ -47,7 +47,7 @@ type seenClock struct {
 	Exchanges int   `json:"exchanges"`
 }
 
-// Status is what was seen by weir of a version.
+// Status returns what was seen, for this version of weir.
 func (s *Sight) Status(version string) *Status {
 	out := &Status{Schema: "weir.fleet-status/v1", Weir: version, At: s.At, StoodIn: s.StoodIn, Coordinators: []seenBoss{}, Agents: []seenAgent{}, Unreadable: s.Strange}
 	for _, b := range s.Coordinators {
@@ -66,27 +66,26 @@ func (s *Sight) Status(version string) *Status {
 	return out
 }
 
-// Where is where agents were asked, for people: without the fingerprint.
+// Where is the queried address for people, without the fingerprint.
 func (s *Sight) Where() string { return Where(s.At) }
 
-// Where is an address without the fingerprint.
+// Where removes the fingerprint from an address.
 func Where(at string) string {
 	short, _, _ := strings.Cut(at, "?")
 	return short
 }
 
-// A Diagnosis is what weir fleet doctor --json prints.
+// A Diagnosis is the output of weir fleet doctor --json.
 type Diagnosis struct {
 	Schema   string      `json:"schema"`
 	Weir     string      `json:"weir"`
 	At       string      `json:"at"`
-	Agents   []string    `json:"agents"` // that answered
-	Health   host.Health `json:"health"` // the worst of all findings; what is not known does not count
+	Agents   []string    `json:"agents"` // those that answered
+	Health   host.Health `json:"health"` // worst of all findings; unknown ones do not count
 	Findings []Complaint `json:"findings"`
 }
 
-// Diagnosis is what is wrong with the agents that a survey saw with doctors, for weir of a
-// version.
+// Diagnosis returns what is wrong with the agents of a survey with doctors, for this version of weir.
 func (s *Sight) Diagnosis(version string) *Diagnosis {
 	d := &Diagnosis{Schema: "weir.fleet-doctor/v1", Weir: version, At: s.At, Agents: []string{}, Findings: []Complaint{}}
 	d.Findings = append(d.Findings, s.Check(version)...)

@@ -1,5 +1,5 @@
-// Package survey looks at all agents and coordinators at a server, and says what is wrong
-// with them. It needs no more than an agent may do there.
+// Package survey finds all agents and coordinators at a server, and diagnoses their problems. It needs no
+// more permissions there than an agent.
 package survey
 
 import (
@@ -21,60 +21,59 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// Bounds of a survey.
+// Limits of a survey.
 const (
 	mostSeen     = 4096
-	askEvery     = 500 * time.Millisecond // everybody, again
-	lookExchange = 12                     // exchanges with each clock
-	lookAtOnce   = 16                     // agents
+	askEvery     = 500 * time.Millisecond // interval of broadcast queries
+	lookExchange = 12                     // exchanges per clock
+	lookAtOnce   = 16                     // agents at once
 )
 
-// A Survey is what a look at all agents at a server is to do.
+// A Survey describes a look at all agents at a server.
 type Survey struct {
 	Place   Place
-	Wait    time.Duration // for agents; 0: see Place
-	Doctor  bool          // ask what is wrong with their hosts
+	Wait    time.Duration // for agents to answer; 0: see Place
+	Doctor  bool          // diagnose their hosts
 	Version string
 	Log     *slog.Logger
 }
 
-// A Sight is what a survey saw.
+// A Sight is the result of a survey.
 type Sight struct {
-	Weir         string // the identity of the build that looked
-	At           string // where, without secrets
-	StoodIn      bool   // for a coordinator, since there was none
+	Weir         string // build identity of the surveyor
+	At           string // address, without secrets
+	StoodIn      bool   // as a coordinator, since there was none
 	Coordinators []Coordinator
-	Agents       []Seen      // by their names
-	Strange      int         // answers that could not be read
-	Daemon       host.Daemon // of this host, where doctors were asked for
+	Agents       []Seen      // sorted by name
+	Strange      int         // answers that could not be parsed
+	Daemon       host.Daemon // of this host, with doctors only
 }
 
 // A Coordinator is a coordinator that answered.
 type Coordinator struct{ Session, Version, Host string }
 
-// A Seen is an agent that answered, or that a coordinator told of.
+// A Seen is an agent that answered, or that a coordinator listed.
 type Seen struct {
 	protocol.About
-	Gone     bool          // it did not answer: of About there are the name, the host and the version alone
-	Ago      time.Duration // when it was heard of last, before the survey's end
+	Gone     bool          // no answer: About has the name, the host and the version only
+	Ago      time.Duration // last sign of life, before the survey's end
 	Clock    Reading
-	Findings []host.Finding // of its host
+	Findings []host.Finding // about its host
 	Unasked  string         // why there are none; "": there are
 	Daemon   host.Daemon
 }
 
-// A Reading is what a few exchanges told of an agent's monotonic clock against this
-// host's.
+// A Reading compares an agent's monotonic clock with this host's, after a few exchanges.
 type Reading struct {
-	Same      bool  // it is this host's own
-	Known     bool  // some exchange was had
-	OffsetNS  int64 // to be added to its readings
-	BoundNS   int64 // of OffsetNS: half of the shortest way there and back
-	WallNS    int64 // by how much its host's wall clock is ahead of this one's, to within the same
+	Same      bool  // it is this host's clock
+	Known     bool  // some exchange succeeded
+	OffsetNS  int64 // to add to its readings
+	BoundNS   int64 // of OffsetNS: half of the shortest round trip
+	WallNS    int64 // lead of its host's wall clock over this one's, with the same bound
 	Exchanges int
 }
 
-// Look does a survey. Its errors are those of hub.Start and hub.Dial.
+// Look performs a survey. Its errors are those of hub.Start and hub.Dial.
 func (s *Survey) Look(ctx context.Context) (*Sight, error) {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
@@ -107,17 +106,17 @@ func (s *Survey) Look(ctx context.Context) (*Sight, error) {
 	return sight, nil
 }
 
-// A surveyor asks.
+// A surveyor queries the agents.
 type surveyor struct {
 	nc      *nats.Conn
 	base    *pace.Clock
-	agents  map[string]*Seen            // by their instances
-	heard   map[string]time.Time        // when, by the same
-	rosters map[string]*protocol.Roster // by their sessions
+	agents  map[string]*Seen            // by instance
+	heard   map[string]time.Time        // last answers, by instance
+	rosters map[string]*protocol.Roster // by session
 	strange int
 }
 
-// gather asks everybody who is there, again and again, for that long.
+// gather repeatedly queries everyone for that long.
 func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
 	agents, coordinators := v.nc.NewRespInbox(), v.nc.NewRespInbox()
 	answers := make(chan *nats.Msg, mostSeen)
@@ -134,7 +133,7 @@ func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
 		if err != nil {
 			return fmt.Errorf("asking the agents: %w", err)
 		}
-		over := time.NewTimer(every) // one for each: while this host stood still it waited for no answer
+		over := time.NewTimer(every) // one per round: while this host was suspended it waited for no answer
 		for waiting := true; waiting; {
 			select {
 			case m := <-answers:
@@ -153,7 +152,7 @@ func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
-// take takes an answer. That no process is there to answer is none.
+// take handles an answer. A "no responders" message is none.
 func (v *surveyor) take(m *nats.Msg, agent bool) {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 		return
@@ -167,7 +166,7 @@ func (v *surveyor) take(m *nats.Msg, agent bool) {
 		}
 		return
 	}
-	var x protocol.About // of an agent of another version there may be more than is known here
+	var x protocol.About // other versions may have unknown fields
 	if protocol.DecodeLoosely(m.Data, protocol.SmallSize, &x) != nil || x.Check() != nil {
 		v.strange++
 		return
@@ -184,8 +183,8 @@ func (v *surveyor) take(m *nats.Msg, agent bool) {
 	v.heard[x.Instance] = time.Now()
 }
 
-// visit asks each agent by itself: first all for their clocks, one after another,
-// since one that is asked with others waits for them.
+// visit queries each agent individually: first all clocks one by one, since concurrent queries would delay
+// each other.
 func (v *surveyor) visit(ctx context.Context, doctor bool) {
 	for _, x := range v.agents {
 		x.Clock = v.compare(ctx, x)
@@ -205,9 +204,8 @@ func (v *surveyor) visit(ctx context.Context, doctor bool) {
 	all.Wait()
 }
 
-// compare has a few exchanges with an agent's clock. The question is this side's, so
-// that its offset is what is to be added here to get the agent's reading: the
-// negative of what is told.
+// compare exchanges a few messages with an agent's clock. This side asks, so the offset it computes is what
+// to add here to get the agent's reading: the negative of the reported one.
 func (v *surveyor) compare(ctx context.Context, x *Seen) Reading {
 	r := Reading{Same: x.About.Clock != "" && x.About.Clock == pace.ClockID()}
 	subject := protocol.AskSubject(x.Instance, "clock")
@@ -241,7 +239,7 @@ func (v *surveyor) compare(ctx context.Context, x *Seen) Reading {
 	return r
 }
 
-// consult asks an agent what is wrong with its host.
+// consult asks an agent to diagnose its host.
 func (v *surveyor) consult(ctx context.Context, x *Seen) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.LookLimit+protocol.ClockLimit)
 	defer cancel()
@@ -269,7 +267,7 @@ func (v *surveyor) consult(ctx context.Context, x *Seen) {
 	x.Daemon.Source, x.Daemon.Why = protocol.Short(l.Daemon.Source), protocol.Short(l.Daemon.Why)
 }
 
-// tell puts together what was seen.
+// tell compiles what was seen.
 func (v *surveyor) tell(s *Sight) {
 	now := time.Now()
 	for instance, x := range v.agents {
@@ -294,8 +292,8 @@ func (v *surveyor) tell(s *Sight) {
 	s.Strange = v.strange
 }
 
-// Agents asks all agents at a server what they say of themselves, for that long,
-// whomever they belong to, by their names.
+// Agents returns the self-descriptions of all agents at a server that answer within that time, whichever
+// coordinator they belong to, sorted by name.
 func Agents(nc *nats.Conn, most time.Duration) ([]protocol.About, error) {
 	v := &surveyor{nc: nc, agents: map[string]*Seen{}, heard: map[string]time.Time{}, rosters: map[string]*protocol.Roster{}}
 	if err := v.gather(context.Background(), most); err != nil {

@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// HTML says how pages become HTML. Such a page holds all that it needs and asks for nothing.
-// It runs one script, the one beside this file, and its policy forbids any other. The text
-// on it is inert, wherever it came from.
+// HTML controls how pages become HTML. A page is self-contained and loads nothing. Its only script is the
+// one beside this file, and its policy forbids any other. Text on it is inert, whatever its source.
 type HTML struct {
 	Title  string
-	Schema string // which format the page has
+	Schema string // names the page's format
 	Footer string
 }
 
@@ -25,10 +24,10 @@ var pageStyle string
 //go:embed page.tmpl
 var pageFrame string
 
-// htmlWidth is how many characters of a table fit beside each other.
+// htmlWidth is the width of a table, in characters, before it is cut.
 const htmlWidth = 104
 
-// Write writes a page. The error is that of w.
+// Write writes a page. It returns the error of w.
 func (h HTML) Write(w io.Writer, p *Page) error {
 	frame, err := template.New("page").Parse(pageFrame) // anew, since a page is written once a run
 	if err != nil {
@@ -54,17 +53,17 @@ func (h HTML) Write(w io.Writer, p *Page) error {
 	})
 }
 
-// hashOf names a style or a script in a policy.
+// hashOf is the hash of a style or a script in a content security policy.
 func hashOf(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// leastChapters is how many chapters a page has at least that lists them.
+// leastChapters is the fewest chapters that a page lists.
 const leastChapters = 3
 
-// contents gives the chapters of a page addresses in it, and lists them where the page
-// asks for it. Chapters of what is folded are not listed.
+// contents assigns ids to the chapters of a page, and lists them if the page has a contents block. It skips
+// folded chapters.
 func contents(all []node) {
 	var chapters []node
 	for i := range all {
@@ -80,27 +79,27 @@ func contents(all []node) {
 	}
 }
 
-// Style is the style of pages, for others that are to look the same.
+// Style is the style of pages, for others that should look the same.
 func Style() template.CSS { return template.CSS(pageStyle) } //nolint:gosec // G203: the file beside this one
 
-// SVG is the chart as a picture.
+// SVG returns the chart as an svg element.
 func (c *Chart) SVG() template.HTML { return template.HTML(c.Chart.SVG()) } //nolint:gosec // G203: plot escapes it
 
-// A node is a block as the frame writes it. Blocks of one list are one node.
+// A node is a block for the page template. Blocks of one list form one node.
 type node struct {
 	Block
 	Kind  string
 	Items []Block
 	Grid  *grid
-	Nodes []node // of the page inside; of contents the chapters
-	ID    string // of a chapter: its address in the page
+	Nodes []node // nested page; for contents the chapters
+	ID    string // id of a chapter
 }
 
-// A grid is a table as the frame writes it, with its columns' classes in every cell.
+// A grid is a table for the page template, with its columns' classes in every cell.
 type grid struct {
 	Class  string
-	Wide   bool    // on a phone it has to be scrolled
-	Groups []group // nil where there are none
+	Wide   bool    // needs scrolling on a phone
+	Groups []group // nil if there are none
 	Heads  []gridCell
 	Rows   [][]gridCell
 }
@@ -111,14 +110,14 @@ type group struct {
 }
 
 type gridCell struct {
-	Head        bool // says what its row is
+	Head        bool // heading of its row
 	Class, Text string
 }
 
 // nodes turns blocks into nodes.
 func nodes(p *Page) []node {
 	var out []node
-	open := "" // the kind of the list that goes on
+	open := "" // kind of the open list
 	for _, x := range p.blocks {
 		n := node{Block: x}
 		switch x.Form {
@@ -156,11 +155,11 @@ func nodes(p *Page) []node {
 	return out
 }
 
-// phoneWidth is how many characters of a table a telephone shows beside each other, and
-// padding is what a column takes besides its characters.
+// phoneWidth is how many characters of a table a phone shows side by side; padding is the extra width of a
+// column.
 const phoneWidth, padding = 44, 3
 
-// needs is how many characters wide some columns are. Prose is broken.
+// needs is the width of some columns in characters. Prose can be wrapped.
 func needs(t *Table, columns []int) int {
 	widths, n := t.widths(), 0
 	for _, i := range columns {
@@ -172,7 +171,7 @@ func needs(t *Table, columns []int) int {
 	return n
 }
 
-// gridOf has some columns of a table.
+// gridOf returns some columns of a table.
 func gridOf(t *Table, columns []int) *grid {
 	out := new(grid)
 	if t.prose() {

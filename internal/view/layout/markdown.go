@@ -2,10 +2,10 @@ package layout
 
 import "strings"
 
-// Markdown says how pages become Markdown, as GitHub reads it.
+// Markdown controls how pages become GitHub Markdown.
 type Markdown struct {
 	Level int // of the headings; 0 is 1
-	Width int // of tables in characters: wider ones are cut; 0: none is
+	Width int // of tables in characters: wider ones are cut; 0: unlimited
 }
 
 // MarkdownWidth is how many characters of a table GitHub's page shows without scrolling.
@@ -14,7 +14,7 @@ const MarkdownWidth = 140
 // Page returns a page as Markdown.
 func (m Markdown) Page(p *Page) string {
 	var b strings.Builder
-	list := false // the block before was one of a list
+	list := false // the previous block was in a list
 	level := max(1, m.Level)
 	for i, x := range p.blocks {
 		of := x.Form == Item || x.Form == Bullet || x.Form == Labelled
@@ -59,7 +59,7 @@ func (m Markdown) Page(p *Page) string {
 				if i > 0 {
 					b.WriteString("; ")
 				}
-				b.WriteString(Escape(strings.TrimSuffix(l, ";"))) // which a line may end with where it stands alone
+				b.WriteString(Escape(strings.TrimSuffix(l, ";"))) // no trailing semicolon on a line that stands alone
 			}
 			b.WriteString("\n")
 		case Drawing:
@@ -78,7 +78,7 @@ func (m Markdown) Page(p *Page) string {
 	return b.String()
 }
 
-// spans joins texts. What a terminal paints is strong here, unless it is faint.
+// spans joins texts. What a terminal colours is bold here, unless it is faint.
 func (m Markdown) spans(spans []Span) string {
 	var b strings.Builder
 	for _, s := range spans {
@@ -117,8 +117,8 @@ func (m Markdown) table(t *Table, columns []int) string {
 	return b.String()
 }
 
-// Escape makes a text mean itself in Markdown. Tildes strike out only in pairs, and one
-// stands before every figure of too few samples: alone it stays.
+// Escape escapes a text so that Markdown shows it literally. Only pairs of tildes strike out text: a single
+// one, as before a figure with too few samples, stays.
 func Escape(s string) string {
 	pairs := []string{
 		"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "\\<", "|", "\\|", "#", "\\#", "&", "&amp;",

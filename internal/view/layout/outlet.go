@@ -12,12 +12,12 @@ import (
 // An Outlet is where a verb writes: stdout, or the file of --out.
 type Outlet struct {
 	Stdout   io.Writer
-	Terminal bool                     // Stdout is one
-	Text     func(noColor bool) Text  // how pages are written on Stdout
-	Path     func(name string) string // the path of a file as its user names it
+	Terminal bool                     // Stdout is a terminal
+	Text     func(noColor bool) Text  // how to write pages on Stdout
+	Path     func(name string) string // resolves a file's name as the user gave it
 }
 
-// Check refuses a file that cannot be written before anything is read; nil: stdout.
+// Check returns an error for a file that cannot be written, before anything is read; nil: stdout.
 func (o Outlet) Check(out *string) error {
 	const allowed = "a file that does not exist yet, in a folder that does"
 	if out == nil {
@@ -39,7 +39,7 @@ func (o Outlet) Check(out *string) error {
 	return nil
 }
 
-// Deliver writes b to where it goes, to a file whole or not at all; nil: stdout.
+// Deliver writes b to its destination, a file atomically; nil: stdout.
 func (o Outlet) Deliver(out *string, b []byte) error {
 	if out == nil {
 		_, err := o.Stdout.Write(b)
@@ -48,7 +48,7 @@ func (o Outlet) Deliver(out *string, b []byte) error {
 	return NewFile(o.Path(*out), b)
 }
 
-// NewFile writes a file that must not exist, whole or not at all.
+// NewFile atomically writes a file that must not exist.
 func NewFile(path string, b []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
@@ -62,7 +62,7 @@ func NewFile(path string, b []byte) error {
 		err = e
 	}
 	if err != nil {
-		_ = os.Remove(path) // the first error is the one to tell
+		_ = os.Remove(path) // report the first error
 	}
 	return err
 }

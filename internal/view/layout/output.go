@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// A Output is the flags by which a verb that reads folders is told how to write what it found.
+// An Output holds the output flags of a verb that reads folders.
 type Output struct {
 	JSON     bool    `name:"json" help:"Print a JSON object on stdout."`
 	Markdown bool    `help:"Write Markdown."`
@@ -17,11 +17,10 @@ type Output struct {
 	NoColor  bool    `help:"No colour."`
 }
 
-// ErrTerminal: a page for a browser is not for a terminal.
+// ErrTerminal refuses to write HTML to a terminal.
 var ErrTerminal = errors.New("HTML needs a file or a pipe: add -o FILE.html")
 
-// Check refuses what does not go together, before anything is read. what names what is
-// written: "a history".
+// Check refuses contradictory flags, before anything is read. what names the output: "a history".
 func (f *Output) Check(to Outlet, what string) error {
 	var errs []error
 	if f.JSON && f.Markdown || f.JSON && f.HTML || f.Markdown && f.HTML {
@@ -33,19 +32,19 @@ func (f *Output) Check(to Outlet, what string) error {
 	return errors.Join(append(errs, to.Check(f.Out))...)
 }
 
-// A Document is what there is to write, in each form.
+// A Document is an output in each format.
 type Document struct {
 	Title    string // of Markdown
 	JSON     any
 	HTML     func(io.Writer) error
 	Show     func(*Page)
-	Conclude func(*Page) // what only text ends with; nil: nothing
+	Conclude func(*Page) // end of text only; nil: none
 
-	// Screen writes it in short on stdout; nil: there it is written whole, too.
+	// Screen writes the short form on stdout; nil: stdout gets all of it.
 	Screen func(io.Writer) error
 }
 
-// Write writes x in the form that was asked for.
+// Write writes x in the requested format.
 func (f *Output) Write(to Outlet, x Document) error {
 	var b bytes.Buffer
 	p := new(Page)
@@ -77,7 +76,7 @@ func (f *Output) Write(to Outlet, x Document) error {
 	return to.Deliver(f.Out, b.Bytes())
 }
 
-// JSON writes v as the programs that read us want it: indented, one object.
+// JSON writes v as one indented object.
 func JSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

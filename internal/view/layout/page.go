@@ -1,6 +1,5 @@
-// Package layout lays out what people read. A page is blocks: headings, sentences, tables,
-// charts. What stands on a page is decided once. Text, Markdown and HTML differ in how
-// they write it.
+// Package layout renders pages as text, Markdown or HTML. A page is a list of blocks: headings, sentences,
+// tables, charts. Its contents are the same in each format.
 package layout
 
 import (
@@ -11,21 +10,21 @@ import (
 	"github.com/weirmq/weir/internal/view/plot"
 )
 
-// A Page is blocks in order. The zero value is empty. One goroutine uses it. It takes over
-// the tables and charts that it is given, and filters control characters out of all texts.
+// A Page is blocks in order. The zero value is empty. It is not safe for concurrent use. It takes ownership
+// of the tables and charts added to it, and removes control characters from all texts.
 type Page struct {
 	blocks   []Block
 	embedded map[string]any // see Embed
 }
 
-// A Block is one part of a page. Its form says which fields it uses.
+// A Block is one part of a page. Its Form determines which fields it uses.
 type Block struct {
 	Form   Form
 	Spans  []Span
-	Mark   Span   // Item: the word before it; Labelled: the label, empty where the one above goes on
-	Wide   int    // Item: characters of the widest mark of its list
+	Mark   Span   // Item: its mark; Labelled: the label, empty to continue the one above
+	Wide   int    // Item: width of the widest mark of its list, in characters
 	Under  string // Item: a sentence below it
-	Whole  bool   // Labelled: text never breaks it, since it is to be copied
+	Whole  bool   // Labelled: never wrapped in text, since it is to be copied
 	Lines  []string
 	Table  *Table
 	Chart  *Chart
@@ -33,7 +32,7 @@ type Block struct {
 	Indent int   // Inset: characters
 }
 
-// A Form says what a block is.
+// A Form is the kind of a block.
 type Form uint8
 
 // The forms of blocks.
@@ -41,18 +40,18 @@ const (
 	Heading  Form = iota // of a page, or of a run among several
 	Chapter              // a heading below a Heading
 	Line                 // a sentence
-	Status               // a sentence that says how far the figures can be trusted
-	Item                 // one of a list, after its mark if it has one
-	Bullet               // one of a list, after a dash
+	Status               // a sentence on how far to trust the figures
+	Item                 // a list item, after its mark if any
+	Bullet               // a list item after a dash
 	Labelled             // a sentence beside a label
-	Gap                  // what follows is about something else
+	Gap                  // a change of subject
 	Tabular              // a table
 	Note                 // a footnote of one or more lines, the first with its sign
-	Drawing              // a chart; text and Markdown say it in words
-	Folded               // a page below a title, which HTML opens on request
+	Drawing              // a chart; described in words in text and Markdown
+	Folded               // a page below a title, collapsed in HTML
 	Inset                // a page that text indents
-	Verbatim             // lines that are never broken
-	Contents             // a list of the chapters, in HTML alone: text and Markdown are scrolled
+	Verbatim             // lines that are never wrapped
+	Contents             // a list of the chapters, in HTML only
 )
 
 // A Span is a text in one tone. It is also a cell of a table.
@@ -61,7 +60,7 @@ type Span struct {
 	Tone Tone
 }
 
-// A Tone is how a text looks.
+// A Tone is the style of a text.
 type Tone uint8
 
 // The tones.
@@ -77,34 +76,33 @@ const (
 // Of returns a text in this tone.
 func (t Tone) Of(s string) Span { return Span{s, t} }
 
-// Class names a tone in the style of HTML pages; "" for plain.
+// Class is the CSS class of a tone; "" for plain.
 func (t Tone) Class() string { return [...]string{"", "strong", "dim", "good", "warn", "bad"}[t] }
 
-// escape is the sequence of ECMA-48 that a terminal switches to a tone with.
+// escape is the ECMA-48 sequence that switches a terminal to a tone.
 func (t Tone) escape() string {
 	return [...]string{"", "\x1b[1m", "\x1b[2m", "\x1b[1;32m", "\x1b[1;33m", "\x1b[1;31m"}[t]
 }
 
-// Class is that of the span's tone.
+// Class is the CSS class of the span's tone.
 func (s Span) Class() string { return s.Tone.Class() }
 
-// A Chart is a picture with its caption, and with what its colours mean.
+// A Chart is a picture with its caption and legend.
 type Chart struct {
 	plot.Chart
 	Caption string
 	Legend  []Key
-	Timed   *Timed // over time; nil for other charts
+	Timed   *Timed // for charts over time, else nil
 }
 
-// A Key is a line of a chart by its classes, and its name. The lines of the chart that have
-// its number as their Series belong to it, the first being 1.
+// A Key is a legend entry: the classes of its lines, and their name. Its lines are those with its number,
+// from 1, as their Series.
 type Key struct{ Class, Text string }
 
-// MostSeries is how many lines of a chart can be told apart: by colour, and those of one
-// colour by their strokes.
+// MostSeries is how many lines of a chart can be distinguished, by colour and by stroke.
 const MostSeries = 18
 
-// Series is the class of the n-th line of a chart, the first being 1.
+// Series is the class of the n-th line of a chart, from 1.
 func Series(n int) string {
 	const colours = 6
 	strokes := [...]string{"", " dots", " long"}
@@ -117,7 +115,7 @@ func (p *Page) Heading(s string) { p.Add(Block{Form: Heading, Spans: []Span{Stro
 // Chapter adds a heading below a Heading.
 func (p *Page) Chapter(s string) { p.Add(Block{Form: Chapter, Spans: []Span{Plain.Of(s)}}) }
 
-// Contents adds a list of the page's chapters, which only HTML has.
+// Contents adds a list of the page's chapters, in HTML only.
 func (p *Page) Contents() { p.Add(Block{Form: Contents}) }
 
 // Line adds a sentence.
@@ -126,13 +124,13 @@ func (p *Page) Line(spans ...Span) { p.Add(Block{Form: Line, Spans: spans}) }
 // Say adds a plain sentence.
 func (p *Page) Say(s string) { p.Line(Plain.Of(s)) }
 
-// Item adds one of a list.
+// Item adds a list item.
 func (p *Page) Item(spans ...Span) { p.Add(Block{Form: Item, Spans: spans}) }
 
-// Bullet adds one of a list, after a dash.
+// Bullet adds a list item after a dash.
 func (p *Page) Bullet(s string) { p.Add(Block{Form: Bullet, Spans: []Span{Plain.Of(s)}}) }
 
-// Labelled adds a sentence beside a label. An empty label goes on with the one above.
+// Labelled adds a sentence beside a label. An empty label continues the one above.
 func (p *Page) Labelled(label string, spans ...Span) {
 	p.Add(Block{Form: Labelled, Mark: Plain.Of(label), Spans: spans})
 }
@@ -140,7 +138,7 @@ func (p *Page) Labelled(label string, spans ...Span) {
 // Note adds a footnote.
 func (p *Page) Note(lines ...string) { p.Add(Block{Form: Note, Lines: lines}) }
 
-// Verbatim adds lines that are never broken.
+// Verbatim adds lines that are never wrapped.
 func (p *Page) Verbatim(lines ...string) { p.Add(Block{Form: Verbatim, Lines: lines}) }
 
 // Table adds a table.
@@ -154,14 +152,14 @@ func (p *Page) Fold(inside *Page, title ...Span) {
 	p.Add(Block{Form: Folded, Spans: title, Inside: inside})
 }
 
-// Inset adds an empty page, which text indents by so many characters, and returns it.
+// Inset adds an empty page, which text indents by indent characters, and returns it.
 func (p *Page) Inset(indent int) *Page {
 	inside := new(Page)
 	p.Add(Block{Form: Inset, Indent: indent, Inside: inside})
 	return inside
 }
 
-// Gap separates what follows from what is there. Several in a row are one.
+// Gap separates what follows from what precedes. Consecutive gaps are one.
 func (p *Page) Gap() {
 	if n := len(p.blocks); n == 0 || p.blocks[n-1].Form != Gap {
 		p.Add(Block{Form: Gap})
@@ -179,8 +177,7 @@ func (p *Page) Append(of *Page) {
 	}
 }
 
-// Add adds a block. Its texts may come from a stranger's file: only what can be read of
-// them stays.
+// Add adds a block. Its texts may come from an untrusted file: unprintable characters are replaced.
 func (p *Page) Add(b Block) {
 	texts := []*string{&b.Mark.Text, &b.Under}
 	take := func(spans []Span) {
@@ -209,7 +206,7 @@ func (p *Page) Add(b Block) {
 	p.blocks = append(p.blocks, b)
 }
 
-// texts are those of a chart that may come from a stranger's file.
+// texts returns the texts of a chart that may come from an untrusted file.
 func (c *Chart) texts() []*string {
 	out := []*string{&c.Caption, &c.Title, &c.Desc}
 	for _, a := range []*plot.Axis{&c.X, &c.Y} {
@@ -244,16 +241,15 @@ func (c *Chart) texts() []*string {
 	return out
 }
 
-// words say what a chart shows.
+// words describes a chart.
 func (c *Chart) words() string { return strings.TrimSpace(c.Title + ": " + c.Desc) }
 
-// Printable makes a text fit for one line of a page: what moves a cursor or paints is
-// replaced, and so is what ends a line.
+// Printable makes a text fit for one line of a page: it replaces control sequences and line ends.
 func Printable(s string) string {
 	return Readable(strings.NewReplacer("\n", " ", "\t", " ").Replace(s))
 }
 
-// Readable replaces what moves a cursor or paints, but for tabs and the ends of lines.
+// Readable replaces control sequences, but not tabs and line ends.
 func Readable(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
@@ -263,11 +259,11 @@ func Readable(s string) string {
 	}, s)
 }
 
-// Sentence begins s, which is not empty, with a capital and ends it with a full stop.
+// Sentence capitalizes s, which is not empty, and ends it with a full stop.
 func Sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
-// Shortened returns s with at most n characters, n at least 3. A longer one loses its
-// middle, since the ends of names tell most.
+// Shortened shortens s to at most n characters, n at least 3. It cuts the middle, since the ends of names
+// are the most informative.
 func Shortened(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n || n < 3 {

@@ -18,11 +18,10 @@ import (
 //go:embed page.js
 var pageScript string
 
-// A Unit says how the script writes values of a chart.
+// A Unit says how the script formats values of a chart.
 type Unit string
 
-// The units of values: of latencies in ns, of messages in one second, of numbers, of bytes,
-// and of cores.
+// The units of values: latencies in ns, messages per second, numbers, bytes, and cores.
 const (
 	Nanoseconds Unit = "time"
 	PerSecond   Unit = "rate"
@@ -31,15 +30,15 @@ const (
 	Cores       Unit = "cores"
 )
 
-// Timed says that the X axis of a chart is the time of a run in seconds, so that the script
-// zooms it and selects parts of it, together with all such charts of the page.
+// Timed says that a chart's X axis is the time of a run in seconds. The script then zooms and selects all
+// such charts of the page together.
 type Timed struct {
 	Unit Unit
-	Of   string // name under which the page has what lies behind the chart (see Embed); "" for nothing
-	Heat bool   // its fields are of one height: the Y axis stays as it is
+	Of   string // name of the embedded data behind the chart (see Embed); "" for none
+	Heat bool   // a heat map of cells of one height, with a fixed Y axis
 }
 
-// Embed gives the script of a page what it computes with, as JSON, under a name.
+// Embed embeds data for the page's script under a name, as JSON.
 func (p *Page) Embed(name string, v any) {
 	if p.embedded == nil {
 		p.embedded = map[string]any{}
@@ -47,7 +46,7 @@ func (p *Page) Embed(name string, v any) {
 	p.embedded[name] = v
 }
 
-// script is what the frame writes of the script of a page; empty for one without charts.
+// script is the data and code of the page's script; empty for a page without charts.
 type script struct{ Data, Code string }
 
 // scriptOf gathers what the script of a page needs.
@@ -66,11 +65,11 @@ func scriptOf(p *Page) (script, error) {
 			all.Charts = append(all.Charts, drawingOf(c))
 		}
 	}
-	b, err := json.Marshal(all) // which escapes <, > and &, so that no text ends the element
+	b, err := json.Marshal(all) // escapes <, > and &, so that no text ends the element
 	return script{string(b), pageScript}, err
 }
 
-// chartsOf are the charts of a page, and of the pages in it.
+// chartsOf returns the charts of a page and of its nested pages.
 func chartsOf(p *Page) (all []*Chart) {
 	for _, x := range p.blocks {
 		if x.Chart != nil {
@@ -95,16 +94,16 @@ type drawing struct {
 	Height int        `json:"height"`
 	Strip  bool       `json:"strip,omitempty"`
 	Names  []string   `json:"names"` // of the legend
-	Rules  []float64  `json:"rules"` // those that are drawn
+	Rules  []float64  `json:"rules"` // only the drawn ones
 	Lines  []stroke   `json:"lines"`
 }
 
-// A stroke is a line of a drawing. Lines with the same places have them once.
+// A stroke is a line of a drawing. Lines with the same X values share them.
 type stroke struct {
 	Series int             `json:"n"`
-	Dots   bool            `json:"dots,omitempty"` // its points are drawn and no line
+	Dots   bool            `json:"dots,omitempty"` // points without a line
 	X      json.RawMessage `json:"x,omitempty"`    // absent: X and To are those of the line before
-	To     json.RawMessage `json:"to,omitempty"`   // where the steps end that begin at X; absent: its points are joined
+	To     json.RawMessage `json:"to,omitempty"`   // ends of the steps that begin at X; absent: points are joined
 	Y      json.RawMessage `json:"y"`
 }
 
@@ -141,8 +140,7 @@ func drawingOf(c *Chart) drawing {
 	return d
 }
 
-// numbers are values of points as JSON, each with so many digits; null for what is not a
-// number.
+// numbers encodes values of points as JSON with that many digits; null for NaN.
 func numbers(points []plot.Point, digits int, of func(plot.Point) float64) string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -155,7 +153,7 @@ func numbers(points []plot.Point, digits int, of func(plot.Point) float64) strin
 			b.WriteString("null")
 			continue
 		}
-		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // it has just been written
+		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // its own output
 		b.WriteString(strconv.FormatFloat(rounded, 'f', -1, 64))
 	}
 	b.WriteByte(']')

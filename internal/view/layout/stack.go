@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-// narrow is the width below which a page is of a small terminal. Insets are small there, and
-// tables of prose stack where all columns, or a single word, have no room.
+// narrow is the width below which a terminal counts as small. There insets are small, and tables of prose
+// are stacked if their columns, or a single word, do not fit.
 const narrow = 60
 
-// narrowInset is how far a page is indented at most on a small terminal.
+// narrowInset is the largest indentation of a page on a small terminal.
 const narrowInset = 2
 
-// leastBeside is how wide each of several columns of prose is at least.
+// leastBeside is the least width of each of several columns of prose.
 const leastBeside = 10
 
-// stacks reports whether a table of prose is stacked, since its columns have no room beside
-// each other: a line would be too long, or prose wider than its column. A word that has no
-// room in a line of its own either does not count.
+// stacks reports whether a table of prose is stacked since its columns do not fit side by side: a line
+// would be too long, or a word wider than its column. Words too long for a line of their own do not count.
 func (t Text) stacks(x *Table, columns []int) bool {
 	if !t.Fold || t.Width <= 0 || !x.prose() {
 		return false
@@ -66,7 +65,7 @@ func (t Text) crowded(x *Table, parts [][]int) bool {
 		slices.ContainsFunc(parts, func(columns []int) bool { return wide(x.widths(), columns) > t.Width })
 }
 
-// lines are those of a cell, without paint.
+// lines returns the lines of a cell, without colour.
 func (t Text) lines(cell Span, prose bool, width int) []string {
 	if !prose {
 		return []string{cell.Text}
@@ -74,8 +73,8 @@ func (t Text) lines(cell Span, prose bool, width int) []string {
 	return Text{Fold: t.Fold}.folded([]Span{Plain.Of(strings.Join(strings.Fields(cell.Text), " "))}, width)
 }
 
-// stack writes the rows of a table one below the other. Of each it writes first the key and
-// what has no head. Under it stands what has a head, with it, and all prose.
+// stack writes the rows of a table one below the other: first the key and cells without a heading, below
+// them cells with their headings, and all prose.
 func (t Text) stack(x *Table, columns []int) string {
 	var b strings.Builder
 	put := func(indent int, spans []Span) {
@@ -104,7 +103,7 @@ func (t Text) stack(x *Table, columns []int) string {
 			default:
 				before := ""
 				if last := len(facts) - 1; last >= 0 {
-					facts[last].Text += "," // which a line is not broken before
+					facts[last].Text += "," // never wrapped before the comma
 					before = " "
 				}
 				facts = append(facts, Faint.Of(before+head+" "), cell)

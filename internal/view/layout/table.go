@@ -5,36 +5,36 @@ import (
 	"unicode/utf8"
 )
 
-// A Table has its columns in groups. A group stands under one word and stays together.
+// A Table has its columns in groups. A group has a common heading and stays together.
 type Table struct {
 	Columns []Column
 	Rows    [][]Span // as many cells as columns
-	Even    bool     // where it is cut, each part has about as many columns
+	Even    bool     // if cut, parts have about as many columns each
 }
 
-// A Column is one of a table.
+// A Column is a column of a table.
 type Column struct {
 	Kind   Kind
-	Group  string // adjacent columns of one group have one name above them
+	Group  string // adjacent columns of one group share a heading
 	Head   string
-	Tone   Tone // of the head
-	Key    bool // says what a row is: repeated where a table is cut in two
-	Beside bool // belongs to the column before it
-	Judges bool // Markdown: what is good or bad is strong
-	Least  int  // characters that the column has at least
+	Tone   Tone // of the heading
+	Key    bool // identifies the row: repeated where a table is cut
+	Beside bool // stays with the column before it
+	Judges bool // Markdown: good and bad cells are bold
+	Least  int  // minimum width in characters
 }
 
-// A Kind says what the cells of a column are.
+// A Kind is the kind of a column's cells.
 type Kind uint8
 
 // The kinds of columns.
 const (
 	Number Kind = iota // aligned right
 	Word               // aligned left
-	Prose              // aligned left, and broken between words where it is too long
+	Prose              // aligned left, wrapped if too long
 )
 
-// Columns returns columns of one kind with these heads. The first is the key.
+// Columns returns columns of one kind with these headings. The first is the key.
 func Columns(k Kind, tone Tone, heads ...string) []Column {
 	out := make([]Column, len(heads))
 	for i, h := range heads {
@@ -43,8 +43,8 @@ func Columns(k Kind, tone Tone, heads ...string) []Column {
 	return out
 }
 
-// Listing is a table of words under these heads, the last column of prose. Text has no row
-// of heads where all are empty.
+// Listing returns a table of words with these headings; the last column is prose. Text omits the row of
+// headings if all are empty.
 func Listing(heads ...string) *Table {
 	t := &Table{Columns: Columns(Word, Plain, heads...)}
 	t.Columns[len(heads)-1].Kind = Prose
@@ -60,17 +60,17 @@ func (t *Table) Row(cells ...string) {
 	t.Rows = append(t.Rows, row)
 }
 
-// prose reports whether a column is of prose. Such a table is broken, not cut.
+// prose reports whether a column is prose. Such a table is wrapped, not cut.
 func (t *Table) prose() bool {
 	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Kind == Prose })
 }
 
-// headed reports whether any column has a head or a group.
+// headed reports whether any column has a heading or a group.
 func (t *Table) headed() bool {
 	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Head != "" || c.Group != "" })
 }
 
-// widths are those of the columns' widest cells, in characters.
+// widths are the widths of the columns' widest cells, in characters.
 func (t *Table) widths() []int {
 	out := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -84,9 +84,9 @@ func (t *Table) widths() []int {
 	return out
 }
 
-// cut deals the columns, by number, to tables of at most width characters, each with the
-// key columns first. Groups stay whole where they fit. A column always stays with what
-// stands beside it. Width 0 is boundless.
+// cut splits the columns, by number, into tables of at most width characters, each with the key columns
+// first. Groups stay whole if they fit, and a column marked Beside stays with its neighbour. Width 0 is
+// unlimited.
 func (t *Table) cut(width int) [][]int {
 	widths := t.widths()
 	if t.prose() {
@@ -140,7 +140,7 @@ func (t *Table) cut(width int) [][]int {
 	return tables
 }
 
-// wide is how wide some columns are beside each other. An empty one takes no room.
+// wide is the total width of some columns. An empty column takes no room.
 func wide(widths, columns []int) int {
 	w := 0
 	for n, i := range columns {
@@ -152,5 +152,5 @@ func wide(widths, columns []int) int {
 	return w
 }
 
-// between is how many blanks stand between two columns.
+// between is the number of blanks between two columns.
 const between = 2

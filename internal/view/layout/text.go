@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Text says how pages become text.
+// Text controls how pages become text.
 type Text struct {
-	Width  int  // in characters: wider tables are cut; 0: none is
-	Fold   bool // longer sentences and prose are broken into several lines
-	Colour bool // escape sequences of ECMA-48 paint
-	Brief  int  // with Fold, text ends after so many lines, at the end of a sentence or with …, and a table loses the columns that have no room; 0: they are whole
-	Advice int  // with Brief, the same for what is below an Item
+	Width  int  // in characters: wider tables are cut; 0: unlimited
+	Fold   bool // wrap longer sentences and prose
+	Colour bool // use ECMA-48 escape sequences
+	Brief  int  // with Fold, limit texts to this many lines, cut at the end of a sentence or with …, and drop table columns that do not fit; 0: no limit
+	Advice int  // with Brief, the limit below an Item
 }
 
-// Height is how many lines of a terminal a page takes, one that is too long more than one.
+// Height is how many terminal lines a page takes, with long lines wrapped.
 func (t Text) Height(p *Page) int {
 	t.Colour = false
 	n := 0
@@ -29,18 +29,16 @@ func (t Text) Height(p *Page) int {
 	return n
 }
 
-// Usual is how many characters wide text is where the width is not known: files and pipes
-// are read in editors and logs.
+// Usual is the width of text if none is known: files and pipes are read in editors and logs.
 const Usual = 100
 
-// narrowest and widest bound the width that sentences are broken at on a terminal.
+// narrowest and widest bound the width at which sentences are wrapped on a terminal.
 const narrowest, widest = 39, 120
 
-// leastProse is how much room all columns of prose have together, however narrow the page.
+// leastProse is the least room for all columns of prose together, however narrow the page.
 const leastProse = 22
 
-// Terminal is text for a terminal of so many columns; 0 where that is not known. The last
-// column stays free.
+// Terminal returns a Text for a terminal with that many columns; 0 if unknown. The last column stays free.
 func Terminal(columns int, colour bool) Text {
 	t := Text{Width: Usual, Fold: true, Colour: colour}
 	if columns > 0 {
@@ -49,7 +47,7 @@ func Terminal(columns int, colour bool) Text {
 	return t
 }
 
-// labelWidth is how much room a label has, in characters.
+// labelWidth is the width of a label, in characters.
 const labelWidth = 12
 
 // Page returns a page as text.
@@ -143,7 +141,7 @@ func (t Text) Page(p *Page) string {
 	return b.String()
 }
 
-// Length is how many characters a text has.
+// Length is the number of characters in a text.
 func Length(s string) int { return utf8.RuneCountInString(s) }
 
 func blanks(n int) string { return strings.Repeat(" ", max(0, n)) }
@@ -155,9 +153,8 @@ func (t Text) paint(tone Tone, s string) string {
 	return tone.escape() + s + "\x1b[0m"
 }
 
-// folded returns painted texts as lines of at most width characters, broken between words.
-// A longer word has a line of its own. There is always one line. Text that does not fold is
-// one line, for who searches a file for it.
+// folded returns coloured texts as lines of at most width characters, wrapped between words; at least one
+// line. A longer word has a line of its own. Without Fold text is one line, so that it can be searched for.
 func (t Text) folded(spans []Span, width int) []string {
 	lines, at, ended := []string{""}, 0, ""
 	for _, s := range spans {
@@ -173,7 +170,7 @@ func (t Text) folded(spans []Span, width int) []string {
 				last := &lines[len(lines)-1]
 				*last = strings.TrimRight(*last, " ")
 				lines, at = append(lines, ""), 0
-			case i == 0: // goes on where the text before it ended
+			case i == 0: // continues where the text before it ended
 			case at+1+n > width && at > 0:
 				lines[len(lines)-1] += t.paint(s.Tone, text)
 				lines, text, at = append(lines, ""), "", 0
@@ -190,8 +187,8 @@ func (t Text) folded(spans []Span, width int) []string {
 	return lines
 }
 
-// briefly is folded, without what a text has beyond its most lines: without its last
-// sentences, and where the first alone is longer, ending with ….
+// briefly is folded, limited to most lines: it drops the last sentences, and cuts a too long first one with
+// ….
 func (t Text) briefly(spans []Span, width, most int) []string {
 	lines := t.folded(spans, width)
 	if !t.Fold || t.Brief == 0 || len(lines) <= most {
@@ -209,10 +206,10 @@ func (t Text) briefly(spans []Span, width, most int) []string {
 	return lines
 }
 
-// units are words that stay with the number before them.
+// units matches words that stay with the number before them.
 var units = regexp.MustCompile(`^(ns|µs|ms|s|min|h|d|%|B|[KMG]i?B|[KMG]?B/s|cores?)[.,;:)]*$`)
 
-// words are what a text may be broken between. A number stays with its unit.
+// words splits a text where it may be wrapped. A number stays with its unit.
 func words(s string) []string {
 	var out []string
 	for i, w := range strings.Split(s, " ") {
@@ -225,7 +222,7 @@ func words(s string) []string {
 	return out
 }
 
-// noteIndent is where a footnote's further lines begin: after its first colon.
+// noteIndent is the indent of a footnote's further lines: after its first colon.
 func noteIndent(first string) int {
 	head, _, ok := strings.Cut(first, ": ")
 	if !ok {
@@ -234,8 +231,8 @@ func noteIndent(first string) int {
 	return Length(head) + 2
 }
 
-// table writes some columns of a table, each as wide as its widest cell, and above them the
-// names of the groups if there are any.
+// table writes some columns of a table, each as wide as its widest cell, below the names of the groups if
+// there are any.
 func (t Text) table(x *Table, columns []int) string {
 	widths := t.shared(x, columns)
 	groups, heads := make([]Span, len(x.Columns)), make([]Span, len(x.Columns))
@@ -262,7 +259,7 @@ func (t Text) table(x *Table, columns []int) string {
 	return b.String()
 }
 
-// shared are the widths of columns, where those of prose share what the others leave.
+// shared returns the widths of columns, where prose shares what the others leave.
 func (t Text) shared(x *Table, columns []int) []int {
 	widths := x.widths()
 	of := slices.DeleteFunc(slices.Clone(columns), func(i int) bool { return x.Columns[i].Kind != Prose })
@@ -284,9 +281,9 @@ func (t Text) shared(x *Table, columns []int) []int {
 	return widths
 }
 
-// row writes cells in as many lines as the one of most needs.
+// row writes cells in as many lines as the longest needs.
 func (t Text) row(x *Table, widths, columns []int, cells []Span) string {
-	lines := make([][]string, len(cells)) // painted
+	lines := make([][]string, len(cells)) // coloured
 	plain := make([][]string, len(cells))
 	high := 1
 	for _, i := range columns {

@@ -2,21 +2,21 @@ package plot
 
 import "math"
 
-// An Axis goes from Min to Max, which are finite and not the same.
+// An Axis goes from Min to Max, which are finite and different.
 type Axis struct {
 	Min, Max float64
-	Log      bool // by the logarithm: Min is above 0, and what is below it lies at it
+	Log      bool // logarithmic: Min is above 0, and lower values lie at it
 	Ticks    []Tick
 	Label    string
 }
 
-// A Tick is a line of the grid, and what is written at it; "" for nothing.
+// A Tick is a grid line and its label; "" for none.
 type Tick struct {
 	At   float64
 	Text string
 }
 
-// part is where on the axis a value lies, 0 to 1. What lies beyond an end is at it.
+// part is the position of a value on the axis, 0 to 1, clamped to its ends.
 func (a *Axis) part(v float64) float64 {
 	low, high := a.Min, a.Max
 	if a.Log {
@@ -29,12 +29,11 @@ func (a *Axis) part(v float64) float64 {
 	return math.Max(0, math.Min(1, part))
 }
 
-// largest bounds what an axis can show: beyond it nothing has a meaning, and
-// floating point no steps.
+// largest bounds the values on an axis: beyond it floating point has no useful steps.
 const largest = 1e18
 
-// Linear returns an axis from low to high that is divided by at most so many
-// steps, each 1, 2 or 5 times a power of ten.
+// Linear returns an axis from low to high with at most that many steps, each 1, 2 or 5 times a power of
+// ten.
 func Linear(low, high float64, most int, label string, text func(float64) string) Axis {
 	low, high = bounds(low, high)
 	raw := (high - low) / float64(max(most, 1))
@@ -63,7 +62,7 @@ func Stepped(low, high, step float64, label string, text func(float64) string) A
 	return a
 }
 
-// bounds makes ends of an axis of two values.
+// bounds makes valid axis ends of two values.
 func bounds(low, high float64) (float64, float64) {
 	low, high = finite(low), finite(high)
 	if !(high > low) {
@@ -72,7 +71,7 @@ func bounds(low, high float64) (float64, float64) {
 	return low, high
 }
 
-// finite is a value that an axis can have.
+// finite clamps a value to what an axis can show.
 func finite(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -80,8 +79,8 @@ func finite(v float64) float64 {
 	return math.Max(-largest, math.Min(largest, v))
 }
 
-// Log returns an axis that holds low and high, both taken as 1 at least, between
-// two of 1, 2 and 5 times a power of ten.
+// Log returns a logarithmic axis that covers low and high, both at least 1, with ends at 1, 2 or 5 times a
+// power of ten.
 func Log(low, high float64, label string, text func(float64) string) Axis {
 	low = math.Max(1, finite(low))
 	high = math.Max(low, finite(high))
@@ -105,7 +104,7 @@ func Log(low, high float64, label string, text func(float64) string) Axis {
 		case lead == 1, len(steps) <= 7:
 			t.Text = text(at)
 		case len(steps) > 13:
-			continue // the tens are lines enough
+			continue // the tens are enough lines
 		}
 		a.Ticks = append(a.Ticks, t)
 	}

@@ -1,8 +1,6 @@
-// Package plot draws charts as static SVG: axes, lines with gaps, bands, shaded
-// spans and marks. A chart needs no script, no font and nothing from anywhere
-// else; its colours are classes (s1, s2, ... of series, see Chart) that the page
-// around it paints, so that a page can be light or dark. It knows nothing of what
-// is drawn.
+// Package plot draws charts as static SVG: axes, lines with gaps, bands, shaded spans and marks. A chart
+// needs no script, font or other resource. Its colours are classes (s1, s2, ... of series, see Chart) that
+// the surrounding page styles, so that a page can be light or dark.
 package plot
 
 import (
@@ -13,21 +11,21 @@ import (
 	"strings"
 )
 
-// The size of a chart in units of its own; the page scales it.
+// The size of a chart in its own units; the page scales it.
 const (
 	width  = 720
 	left   = 76
 	right  = 30
 	top    = 26
 	bottom = 54
-	strip  = 10 // under the X axis, where a chart has one
+	strip  = 10 // under the X axis, if the chart has one
 )
 
-// A Chart is one picture. Texts may be anybody's: they are escaped.
+// A Chart is one picture. Its texts may be untrusted: they are escaped.
 type Chart struct {
-	ID     string // begins the ids in it: unique on a page, letters, digits and hyphens
-	Title  string // what it shows, for who cannot see it
-	Desc   string // what is to be seen
+	ID     string // prefix of the ids in it: unique on a page; letters, digits and hyphens
+	Title  string // what it shows, for screen readers
+	Desc   string // description, likewise
 	X, Y   Axis
 	Height int // in units; the width is 720 of them
 
@@ -38,94 +36,93 @@ type Chart struct {
 	Lines   []Line
 	Rules   []Rule
 	Marks   []Mark
-	Under   []Mark // in a strip under the X axis; nil: there is no strip
+	Under   []Mark // in a strip under the X axis; nil: no strip
 	Columns []Column
 }
 
-// A Frame is how much of a chart its axes leave around what they frame, in its units.
+// A Frame is the margins of a chart around its axes, in its units.
 type Frame struct {
 	Width  int `json:"width"`
 	Left   int `json:"left"`
 	Right  int `json:"right"`
 	Top    int `json:"top"`
 	Bottom int `json:"bottom"`
-	Strip  int `json:"strip"` // more below where a chart has a strip under the axis
+	Strip  int `json:"strip"` // additional bottom margin with a strip under the axis
 }
 
-// Framed is that of every chart.
+// Framed returns the frame of every chart.
 func Framed() Frame { return Frame{width, left, right, top, bottom, strip} }
 
-// Drawn reports whether a rule lies within the Y axis. One that does not is not drawn.
+// Drawn reports whether a rule lies within the Y axis. Others are not drawn.
 func (c *Chart) Drawn(r Rule) bool {
 	return !math.IsNaN(r.Y) && r.Y >= c.Y.Min && r.Y <= c.Y.Max
 }
 
-// A Cell is a rectangle of a heat map. Level is how dark it is, from 1 to Levels.
+// A Cell is a rectangle of a heat map. Level is its darkness, from 1 to Levels.
 type Cell struct {
 	From, To float64 // on the X axis
 	Lo, Hi   float64 // on the Y axis
 	Level    int
-	Apart    bool // in a colour of its own
+	Apart    bool // in a different colour
 }
 
-// Levels is how many shades a heat map has.
+// Levels is the number of shades in a heat map.
 const Levels = 6
 
-// A Rule is a line through the whole chart at one place of its Y axis, with words on it.
+// A Rule is a labelled horizontal line through the whole chart.
 type Rule struct {
 	Y     float64
 	Text  string
 	Class string
 }
 
-// A Span shades the part of a chart between two places of its X axis.
+// A Span shades a chart between two values of its X axis.
 type Span struct {
 	From, To float64
-	Text     string // written at its top where it is wide enough
+	Text     string // written at its top if wide enough
 }
 
-// A Band is the room between two lines.
+// A Band is the area between two lines.
 type Band struct {
 	Class  string
 	Points []BandPoint
-	Series int // as that of a Line
+	Series int // as in a Line
 }
 
-// A BandPoint is where a band goes from and to at one place; one with a value
-// that is not a number ends a part of it.
+// A BandPoint is the lower and upper end of a band at X; a NaN in it ends a segment.
 type BandPoint struct{ X, Lo, Hi float64 }
 
-// A Line joins points. A point with a Y that is not a number is a gap.
+// A Line joins points. A point with a NaN Y is a gap.
 type Line struct {
 	Class  string // "s1", and more after a space, such as "dash"
-	Series int    // which entry of the legend it belongs to, from 1 on; 0: to none
+	Series int    // its legend entry, from 1; 0: none
 	Points []Point
-	Dots   bool // each point is drawn, with its text
+	Dots   bool // draw each point, with its text
 }
 
-// A Point is one of a line.
+// A Point is a point of a line.
 type Point struct {
 	X, Y float64
-	Wide float64 // how far its value holds on the X axis, from X on: a step
-	Text string  // shown when it is pointed at
+	Wide float64 // width of a step from X on
+	Text string  // shown on hover
 	Form Form
 }
 
-// A Form is how the dot of a point looks.
+// A Form is the shape of a point's dot.
 type Form uint8
 
-// The forms of dots.
+// The shapes of dots.
 const (
 	Full     Form = iota
-	Hollow        // not to be relied on
-	Upward        // at least so much: an arrow up
-	Square        // the instrument decides it, not what it measures
-	Cross         // it says nothing either way
+	Hollow        // unreliable
+	Upward        // a lower bound: an arrow up
+	Square        // dominated by the instrument, not by what it measures
+	Cross         // inconclusive
 	Undotted      // none
 )
 
-// A Mark is something that happened at one place of the X axis: a stroke at the
-// bottom, or with Tall through the whole chart. In a strip it reaches from X to To.
+// A Mark is an event at one value of the X axis: a stroke at the bottom or, with Tall, through the whole
+// chart. In a strip it extends from X to To.
 type Mark struct {
 	X     float64
 	Text  string
@@ -134,7 +131,7 @@ type Mark struct {
 	To    float64
 }
 
-// A Column says what is at a part of the X axis when it is pointed at.
+// A Column is the hover text of a section of the X axis.
 type Column struct {
 	From, To float64
 	Text     string
@@ -163,7 +160,7 @@ func (c *Chart) SVG() string {
 		p.line(l)
 	}
 	p.columns()
-	for _, l := range c.Lines { // above the columns: what is pointed at first
+	for _, l := range c.Lines { // above the columns, to get the pointer first
 		p.dots(l)
 	}
 	p.linef("</svg>")
@@ -174,8 +171,8 @@ func (c *Chart) SVG() string {
 type pen struct {
 	strings.Builder
 	chart *Chart
-	high  float64 // of what lies within the axes
-	low   float64 // how much room a strip takes under them
+	high  float64 // height within the axes
+	low   float64 // height of the strip under them
 }
 
 func (p *pen) linef(format string, args ...any) {
@@ -183,11 +180,11 @@ func (p *pen) linef(format string, args ...any) {
 	p.WriteByte('\n')
 }
 
-// x and y are where a value lies, within the axes always.
+// x and y are the positions of a value, always within the axes.
 func (p *pen) x(v float64) float64 { return left + p.chart.X.part(v)*(width-left-right) }
 func (p *pen) y(v float64) float64 { return top + (1-p.chart.Y.part(v))*p.high }
 
-// group writes what a script moves as one, where there is any.
+// group wraps what a script moves together in an element, if there is any.
 func (p *pen) group(class string, n int, write func()) {
 	if n == 0 {
 		return
@@ -220,7 +217,7 @@ func (p *pen) cells() {
 	}
 }
 
-// rule draws a line through the chart, and above it what it is.
+// rule draws a line through the chart, with its label above.
 func (p *pen) rule(r Rule) {
 	if !p.chart.Drawn(r) {
 		return
@@ -267,7 +264,7 @@ func (p *pen) grid() {
 		p.linef(`<path class="grid" d="M%s %dV%s"/>`, num(x), top, num(base))
 		class := "mid"
 		if len(p.chart.X.Ticks) > 6 && i%2 == 1 {
-			class = "mid n" // on a narrow screen there is no room for it
+			class = "mid n" // narrow screens have no room for it
 		}
 		p.linef(`<text class="%s" x="%s" y="%s">%s</text>`, class, num(x), num(base+p.low+21), escape(t.Text))
 	}
@@ -303,7 +300,7 @@ func (p *pen) band(b Band) {
 	}
 }
 
-// series says which entry of the legend an element belongs to.
+// series marks the legend entry that an element belongs to.
 func series(n int) string {
 	if n == 0 {
 		return ""
@@ -388,14 +385,14 @@ func (p *pen) columns() {
 	}
 }
 
-// num writes a coordinate to a tenth of a unit.
+// num formats a coordinate to a tenth of a unit.
 func num(v float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
-// escape makes a text mean itself in an element and in an attribute.
+// escape escapes a text for an element or an attribute.
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a Builder takes all
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder never fails
 	return b.String()
 }

@@ -2,10 +2,9 @@ package plot
 
 import "math"
 
-// Thin returns at most some three times bins of the points: of each of so many
-// equal runs of points the lowest and the highest, in their order, so that
-// no peak is lost. A run with a gap in it is followed by one. Where there are not
-// more points than twice bins they are returned as they are.
+// Thin reduces points to about three times bins: it keeps the lowest and the highest of each of bins equal
+// runs of points, in order, so that no peak is lost, and adds a gap after a run that contains one. Up to
+// twice bins points are returned unchanged.
 func Thin(points []Point, bins int) []Point {
 	if len(points) <= 2*bins || bins < 1 {
 		return points
