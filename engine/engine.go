@@ -230,7 +230,7 @@ func (r *run) quieten() {
 func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, setupLimit)
 	defer cancel()
-	defer heed(ctx, stop, cancel)() // nothing is measured yet, so there is nothing to drain
+	defer cancelOn(ctx, stop, cancel)() // nothing is measured yet, so there is nothing to drain
 	cfg := &r.cfg
 	served := driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Block: r.block, Event: r.event, Back: r.isBack}
 	conn, err := bounded(ctx, func(ctx context.Context) (driver.Conn, error) {

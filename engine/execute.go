@@ -128,7 +128,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupLimit)
 	defer cancel()
-	defer heed(ctx, stop, cancel)()
+	defer cancelOn(ctx, stop, cancel)()
 	var err error
 	if r.facts, err = bounded(ctx, r.conn.Facts, nil); err != nil {
 		return Agreed{}, fmt.Errorf("reading the system's settings: %w", err)
@@ -144,8 +144,8 @@ func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	return agreed, err
 }
 
-// heed calls cancel when stop is closed, until undone.
-func heed(ctx context.Context, stop <-chan struct{}, cancel context.CancelFunc) (undo func()) {
+// cancelOn calls cancel when stop is closed, until undone.
+func cancelOn(ctx context.Context, stop <-chan struct{}, cancel context.CancelFunc) (undo func()) {
 	ctx, end := context.WithCancel(ctx)
 	go func() {
 		select {

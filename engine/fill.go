@@ -40,7 +40,7 @@ func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 	draining, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !latch.Closed(stop) {
-		defer heed(draining, stop, cancel)()
+		defer cancelOn(draining, stop, cancel)()
 	}
 	ready, over := context.WithTimeout(draining, setupLimit)
 	defer over()

@@ -301,7 +301,7 @@ func (l *lane) work(s *sender, now int64) bool {
 		}
 		if s.listed || !first {
 			now = l.run.now()
-			l.waiter.Heed(now)
+			l.waiter.Observe(now)
 		}
 		s.handQueued(n, -1, now)
 		l.published(now)

@@ -246,7 +246,7 @@ func (t *tunnel) drop(n int) {
 	t.under = t.under[:copy(t.under, t.under[n:])]
 }
 
-// wake wakes whoever waits for room.
+// wake wakes the callers that wait for room.
 func (t *tunnel) wake() {
 	select {
 	case t.grew <- struct{}{}:

@@ -91,7 +91,7 @@ func (l *link) close(ctx context.Context) {
 	l.kill()
 }
 
-// kill closes the socket, which unblocks whoever waits for the network, with an error.
+// kill closes the socket, which unblocks pending reads and writes, with an error.
 func (l *link) kill() { l.sockets.Refuse() }
 
 // A fuse kills a connection that is silent for too long.

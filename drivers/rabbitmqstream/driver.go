@@ -1,7 +1,7 @@
 // Package rabbitmqstream drives the streams of RabbitMQ by their own protocol: logs with
 // replicas, read by offset. page.md says what is what.
 //
-// The vendor's client publishes and receives. Its calls heed no context, and it does not
+// The vendor's client publishes and receives. Its calls ignore their context, and it does not
 // tell a stream's last offset, the number of its replicas to make, or the server's
 // version. Questions therefore go by a connection of weir's own, in frames.go and
 // control.go.

@@ -151,7 +151,7 @@ func (b *bulk) fate(own, whole error) error {
 	if err == nil {
 		return nil
 	}
-	b.lane.link.Heed(err)
+	b.lane.link.CheckMoved(err)
 	c := redisconn.Cause(err)
 	switch {
 	case redisconn.Answered(err), errors.Is(c, driver.ErrTimeout):

@@ -166,7 +166,7 @@ func (x *reader) read(ctx context.Context) error {
 		if !redisconn.Answered(err) {
 			x.link.Lost()
 		}
-		x.link.Heed(err)
+		x.link.CheckMoved(err)
 		x.sink.Fault(cause)
 		retry.Pause(ctx, x.cfg.ReconnectWait)
 	}

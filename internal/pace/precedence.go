@@ -136,10 +136,10 @@ func (w *Waiter) lockFirst() (unlock func()) {
 	})
 }
 
-// Heed passes the time to the waiter while its goroutine works without waiting, so that one with
+// Observe passes the time to the waiter while its goroutine works without waiting, so that one with
 // real-time priority does not keep it for long; Until does that itself. It costs a comparison, and
 // two system calls every 50 ms if there is a priority to be given up.
-func (w *Waiter) Heed(now int64) {
+func (w *Waiter) Observe(now int64) {
 	if now >= w.review {
 		w.look(now, false)
 	}

@@ -69,7 +69,7 @@ func TestFIFOLastsWhileThreadIsLocked(t *testing.T) {
 		t.Errorf("unlocked: %+v, want what was there before, %+v", *after, *before)
 	}
 	unlock()
-	w.Heed(math.MaxInt64 - 1)
+	w.Observe(math.MaxInt64 - 1)
 	if got := policy(t); got != before.Policy {
 		t.Errorf("unlocked twice: policy %d, want %d", got, before.Policy)
 	}
@@ -122,7 +122,7 @@ func TestSleeplessWaiterGivesUpFIFO(t *testing.T) {
 	mayPrecede(t)
 	for name, busy := range map[string]func(w *Waiter, c *Clock){
 		"behind, waiting for what has passed": func(w *Waiter, c *Clock) { w.Until(c.Now() - 1) },
-		"at work, waiting for nothing":        func(w *Waiter, c *Clock) { w.Heed(c.Now()) },
+		"at work, waiting for nothing":        func(w *Waiter, c *Clock) { w.Observe(c.Now()) },
 		"spinning for what is near":           func(w *Waiter, c *Clock) { w.Until(c.Now() + sleepCost) },
 	} {
 		t.Run(name, func(t *testing.T) {

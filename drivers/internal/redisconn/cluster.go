@@ -206,7 +206,7 @@ func (c *Cluster) Control(ctx context.Context, slot int) (*Link, error) {
 	if l, err = c.Link(ctx, c.run, r.first, "control"); err != nil {
 		return nil, err
 	}
-	l.AddHook(heedful{l})
+	l.AddHook(movedHook{l})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if first := c.links[r.first]; first != nil { // another goroutine was faster
@@ -229,20 +229,20 @@ func (c *Cluster) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// heedful makes a link act on the server's answers.
-type heedful struct{ l *Link }
+// movedHook passes each error that a server answers to CheckMoved.
+type movedHook struct{ l *Link }
 
-func (h heedful) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (h movedHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (h heedful) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (h movedHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		h.l.Heed(err)
+		h.l.CheckMoved(err)
 		return err
 	}
 }
 
-func (h heedful) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (h movedHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 

@@ -31,7 +31,7 @@ var refusals = []struct {
 	{"ERR max number of clients", driver.ErrOverloaded},
 	{"WRONGTYPE", driver.ErrUnsupported},
 	{"READONLY", driver.ErrUnsupported},
-	{"MOVED", driver.ErrDisconnected},     // to another master; see Heed
+	{"MOVED", driver.ErrDisconnected},     // to another master; see CheckMoved
 	{"ASK", driver.ErrOverloaded},         // the slot is moving to another master
 	{"TRYAGAIN", driver.ErrOverloaded},    // the same, for several keys
 	{"CLUSTERDOWN", driver.ErrBlocked},    // no majority of masters, or a slot without one

@@ -249,9 +249,9 @@ func (l *Link) find(ctx context.Context) error {
 // Lost records that a connection broke, so the next one is a reconnect.
 func (l *Link) Lost() { l.lost.Store(true) }
 
-// Heed breaks the connections to a server if its answer, err, says that it is no longer a master,
+// CheckMoved breaks the connections to a server if its answer, err, says that it is no longer a master,
 // or not of that hash slot. If there are other servers, the next connection goes to the master.
-func (l *Link) Heed(err error) {
+func (l *Link) CheckMoved(err error) {
 	var said redis.Error
 	if l.seek == nil || !errors.As(err, &said) {
 		return
@@ -261,7 +261,7 @@ func (l *Link) Heed(err error) {
 	}
 }
 
-// Kill closes the link's sockets, which unblocks whoever waits for the network. The client
+// Kill closes the link's sockets, which unblocks pending reads and writes. The client
 // reconnects.
 func (l *Link) Kill() { l.sockets.Kill() }
 

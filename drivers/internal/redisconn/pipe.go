@@ -131,7 +131,7 @@ func (p *Pipe[T]) cause(err error) error {
 	case err == nil:
 		return nil
 	case Answered(err):
-		p.link.Heed(err)
+		p.link.CheckMoved(err)
 	case p.closing.Load():
 		return fmt.Errorf("%w: %w", driver.ErrClosed, words.Plain(err))
 	default:
