@@ -245,9 +245,37 @@ const (
 
 // A Verdict says how far the figures can be trusted.
 type Verdict struct {
-	Status Status  `json:"status"` // the worst of the checks that ran
+	Status Status  `json:"status"` // of the run as a whole: the worst of the checks that ran
 	Checks []Check `json:"checks"`
 	SLO    []SLO   `json:"slo"`
+
+	// Figures has a verdict on each latency percentile with enough samples, and on each rate. Absent in
+	// results of older versions.
+	Figures []Figure `json:"figures,omitempty"`
+}
+
+// A Figure says whether one figure of the measured window can be quoted, and if not, why.
+type Figure struct {
+	Name     string `json:"name"` // as in an objective: "e2e.p99.9", "received.rate"
+	Quotable bool   `json:"quotable"`
+
+	// What else than the system moved the figure most. Absent if it is quotable.
+	By     string         `json:"by,omitempty"`      // the check that found it
+	Part   float64        `json:"part,omitempty"`    // by how much, as a fraction of the figure
+	AtMost bool           `json:"at_most,omitempty"` // Part is a bound
+	Why    string         `json:"why,omitempty"`
+	Code   string         `json:"code,omitempty"` // of Why, from docs/method/findings.md
+	Values map[string]any `json:"values,omitempty"`
+}
+
+// Figure returns the verdict on a figure; nil if there is none.
+func (v *Verdict) Figure(name string) *Figure {
+	for i := range v.Figures {
+		if v.Figures[i].Name == name {
+			return &v.Figures[i]
+		}
+	}
+	return nil
 }
 
 // A Check is one reason for a verdict.
@@ -466,6 +494,17 @@ type Percentile struct {
 	UnboundedBy string  `json:"unbounded_by,omitempty"` // ByDependence or ByEpisodes: why an end is unknown; absent if both are known, or the samples are too few for one
 
 	UnsupportedBy string `json:"unsupported_by,omitempty"` // ByClock, ByUnknownClock or ByLostAgents; absent if it is supported, or has too few samples
+
+	Stalls *Stalls `json:"stalls,omitempty"` // absent: not known, or not a headline distribution
+}
+
+// Stalls is by how much stalls of the host can have moved a percentile. A thread that only sleeps, and is
+// due at each millisecond, detects them. A stall counts if it is longer than a tenth of the percentile.
+type Stalls struct {
+	Share    float64 `json:"share"`             // share of that thread's instants that fell into a stall
+	AtMostNS int64   `json:"at_most_ns"`        // the effect if stalls met the messages as often, and made each of them slow
+	Calm     float64 `json:"calm,omitempty"`    // share of the samples from slices of time with too few stalls to move the percentile
+	CalmNS   *int64  `json:"calm_ns,omitempty"` // the percentile of these samples; absent if too few, or if it is only a bound
 }
 
 // Percentile returns the row of percentile p, or nil; d may be nil.

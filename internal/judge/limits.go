@@ -93,6 +93,9 @@ const (
 	// from second to second (internal/pace: 4 µs after 0.1 ms, 42 after 10). Up to twice its median counts
 	// as normal.
 	oversleepMost = 2
+	// The least share of the samples that calm slices of time must hold to stand for the run: with a
+	// quarter, the percentile's interval is twice as wide as that of all.
+	calmLeast = 0.25
 	// The fraction of all lateness from which a stall of the pacers is named as the reason: the larger one.
 	heldUpIsWhy = 0.50
 

@@ -143,7 +143,7 @@ func (m *measurement) hostOf(raw *engine.Raw) result.Host {
 		LedgerEvicted: raw.Evicted, SlotsAbandoned: raw.Abandoned, BacklogMax: raw.Backlog, DrainNeedsNS: max(raw.DrainNeeds, 0), ListenedNS: int64(raw.Listened),
 	}
 	if m.team.done == nil {
-		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &m.cfg.Calibration, hiccups(&raw.Hiccups, raw.Stalls, raw.From, raw.To)
+		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &m.cfg.Calibration, hiccups(&raw.Snapshot.Kinds[measure.Hiccups][measure.Measure], raw.Stalls, raw.From, raw.To)
 	}
 	return h
 }

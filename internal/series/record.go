@@ -148,7 +148,37 @@ func (m *record) correlate(raw *engine.Raw, l *result.Latency) {
 		measure.RTTResponse: l.RTT.Response, measure.RTTService: l.RTT.Service, measure.Settle: l.Settle,
 	} {
 		if d != nil {
-			m.slices.Widen(k, d, &raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure])
+			observed, censored := &raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure]
+			m.slices.Widen(k, d, observed, censored)
+			if reported(k, m.scenario.Load.Closed) {
+				m.slices.Stalls(k, d, observed, censored, m.oversleep(raw))
+			}
 		}
 	}
+}
+
+// reported reports whether a kind has the latencies that a run reports first.
+func reported(k measure.Kind, closed bool) bool {
+	if closed {
+		return k == measure.SendService || k == measure.E2EService || k == measure.RTTService
+	}
+	_, is := k.OnTime()
+	return is
+}
+
+// oversleep is how late a thread that sleeps ordinarily wakes; in a fleet where it wakes soonest.
+func (m *record) oversleep(raw *engine.Raw) int64 {
+	if m.team.fleet == nil {
+		return m.cfg.Calibration.P50
+	}
+	var all []int64
+	for _, w := range raw.Workers {
+		if w.Calibration.Samples > 0 {
+			all = append(all, w.Calibration.P50)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	return slices.Min(all)
 }

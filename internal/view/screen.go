@@ -237,7 +237,7 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 		})
 	}
 	add(5, func() {
-		limited(t.Page, t.table, t.r)
+		doubtful(t.Page, t.table, t.r)
 		withheld(t.Page, t.table, t.r)
 		tooFew(t.Page, t.table)
 	})
