@@ -499,12 +499,12 @@ type Percentile struct {
 }
 
 // Stalls is by how much stalls of the host can have moved a percentile. A thread that only sleeps, and is
-// due at each millisecond, detects them. A stall counts if it is longer than a tenth of the percentile.
+// due at each millisecond, detects them.
 type Stalls struct {
-	Share    float64 `json:"share"`             // share of that thread's instants that fell into a stall
-	AtMostNS int64   `json:"at_most_ns"`        // the effect if stalls met the messages as often, and made each of them slow
-	Calm     float64 `json:"calm,omitempty"`    // share of the samples from slices of time with too few stalls to move the percentile
-	CalmNS   *int64  `json:"calm_ns,omitempty"` // the percentile of these samples; absent if too few, or if it is only a bound
+	Met     float64 `json:"met"`               // largest share of the messages that met a stall, from 0 to 1
+	LeastNS int64   `json:"least_ns"`          // lower bound of the percentile without them, and without lateness
+	Calm    float64 `json:"calm,omitempty"`    // share of the samples from slices of time with too few stalls to move the percentile
+	CalmNS  *int64  `json:"calm_ns,omitempty"` // the percentile of these samples without lateness; absent if too few, or if it is only a bound
 }
 
 // Percentile returns the row of percentile p, or nil; d may be nil.

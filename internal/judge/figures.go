@@ -147,16 +147,16 @@ func (s *subject) closedMarks() (marks []mark) {
 	return marks
 }
 
-// lateMark says whether lateness moved a percentile.
+// lateMark says whether lateness moved a percentile. Where stalls are known they include it.
 func (s *subject) lateMark(d *Response, row *result.Percentile) []mark {
 	by, part, ok := d.moved(row.P)
-	if !ok && d.OnTime == nil && Late(d.All, nil, s.Latency.Send.Lateness, row.P) { // an older version
+	switch {
+	case d.OnTime == nil && Late(d.All, nil, s.Latency.Send.Lateness, row.P): // an older version
 		return []mark{{CheckLateness, latenessSuspect, false, say("figure.mostly_late")}}
+	case ok && part > latenessValid:
+		return []mark{{CheckLateness, part, false, say("figure.late", "part", part, "without", row.NS-by)}}
 	}
-	if !ok || part <= latenessValid {
-		return nil
-	}
-	return []mark{{CheckLateness, part, false, say("figure.late", "part", part, "without", row.NS-by)}}
+	return nil
 }
 
 // blockedMark says whether a client library that worked, or waited for a core, moved a percentile.
@@ -172,27 +172,22 @@ func (s *subject) blockedMark(d *Response, row *result.Percentile) []mark {
 	return nil
 }
 
-// stallMark says whether stalls of the host may have moved a percentile. In results of older versions, and
-// where too little of the run was calm, only a bound is known.
+// stallMark says whether stalls of the host, with lateness, may have moved a percentile. In results of older
+// versions, and where too little of the run was calm, only a bound is known.
 func (s *subject) stallMark(d *Response, row *result.Percentile) []mark {
 	x := row.Stalls
-	if x == nil {
-		return s.witnessMark(d, row)
-	}
-	part := float64(x.AtMostNS) / float64(max(1, row.NS))
+	part := func(without int64) float64 { return float64(row.NS-without) / float64(max(1, row.NS)) }
 	switch {
-	case part <= latenessValid:
+	case x == nil:
+		return s.witnessMark(d, row)
+	case close(row.NS, x.LeastNS):
 		return nil
 	case x.CalmNS == nil:
-		return []mark{{CheckHiccups, part, true, say("figure.stalls", "part", part, "share", x.Share)}}
-	case row.LoNS != nil && row.HiNS != nil && *x.CalmNS >= *row.LoNS:
-		return nil // within what the samples leave open anyway
-	}
-	part = float64(row.NS-*x.CalmNS) / float64(max(1, row.NS))
-	if part <= latenessValid {
+		return []mark{{CheckHiccups, part(x.LeastNS), true, say("figure.stalls", "part", part(x.LeastNS))}}
+	case close(row.NS, *x.CalmNS), row.LoNS != nil && row.HiNS != nil && *x.CalmNS >= *row.LoNS: // or within what the samples leave open
 		return nil
 	}
-	return []mark{{CheckHiccups, part, false, say("figure.stalled", "part", part, "calm", x.Calm, "without", *x.CalmNS)}}
+	return []mark{{CheckHiccups, part(*x.CalmNS), false, say("figure.stalled", "part", part(*x.CalmNS), "calm", x.Calm, "without", *x.CalmNS)}}
 }
 
 // witnessMark compares with stalls at the same percentile.

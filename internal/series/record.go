@@ -150,20 +150,20 @@ func (m *record) correlate(raw *engine.Raw, l *result.Latency) {
 		if d != nil {
 			observed, censored := &raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure]
 			m.slices.Widen(k, d, observed, censored)
-			if reported(k, m.scenario.Load.Closed) {
-				m.slices.Stalls(k, d, observed, censored, m.oversleep(raw))
+			if of, is := withoutLateness(k, m.scenario.Load.Closed); is {
+				m.slices.Stalls(d, judge.Samples{Kind: of, Observed: &raw.Snapshot.Kinds[of][measure.Measure], Censored: &raw.Censored[of][measure.Measure]}, m.oversleep(raw))
 			}
 		}
 	}
 }
 
-// reported reports whether a kind has the latencies that a run reports first.
-func reported(k measure.Kind, closed bool) bool {
+// withoutLateness returns the kind of the same messages without lateness; false if k is not what a run
+// reports first.
+func withoutLateness(k measure.Kind, closed bool) (of measure.Kind, is bool) {
 	if closed {
-		return k == measure.SendService || k == measure.E2EService || k == measure.RTTService
+		return k, k == measure.SendService || k == measure.E2EService || k == measure.RTTService
 	}
-	_, is := k.OnTime()
-	return is
+	return k.OnTime()
 }
 
 // oversleep is how late a thread that sleeps ordinarily wakes; in a fleet where it wakes soonest.
