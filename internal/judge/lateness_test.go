@@ -206,7 +206,7 @@ func TestGeneratorBlamedForUnsentMessages(t *testing.T) {
 	}
 }
 
-func TestLate(t *testing.T) {
+func TestLateIsJudgedPerPercentile(t *testing.T) {
 	t.Parallel()
 	in := good()
 	sent(&in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
