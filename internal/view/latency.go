@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -251,30 +252,25 @@ func doubtful(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 		p.Note("! something other than the system moved it by over a tenth")
 	default:
 		for _, says := range whyNot(rs[0]) {
-			p.Note("! do not quote it: " + says)
+			p.Note("! " + says)
 		}
 	}
 }
 
-// whyNot returns why figures cannot be quoted, a line for each cause.
+// whyNot returns why figures cannot be quoted: for each cause the figure that it moved most, those first
+// that were moved most.
 func whyNot(r *result.Result) (lines []string) {
-	most := map[string]result.Figure{}
-	var causes []string
-	figures := r.Verdict.Figures
+	figures := slices.Clone(r.Verdict.Figures)
 	if figures == nil {
 		figures = judge.Figures(r)
 	}
+	slices.SortStableFunc(figures, func(a, b result.Figure) int { return cmp.Compare(b.Part, a.Part) })
+	var causes []string
 	for _, f := range figures {
-		worst, known := most[f.By]
-		if !known && !f.Quotable {
+		if !f.Quotable && !slices.Contains(causes, f.By) {
 			causes = append(causes, f.By)
+			lines = append(lines, strings.ReplaceAll(f.Name, ".p", " p")+": "+f.Why)
 		}
-		if !f.Quotable && (!known || f.Part > worst.Part) {
-			most[f.By] = f
-		}
-	}
-	for _, by := range causes {
-		lines = append(lines, "of "+strings.ReplaceAll(most[by].Name, ".p", " p")+" "+most[by].Why)
 	}
 	return lines
 }
