@@ -211,10 +211,12 @@ func rate(s *subject) check {
 		c.find(result.Invalid, say("rate.behind"))
 	case beyond && slow > 0:
 		c.find(result.Valid, say("rate.slow_start", "slow", math.Round(slow)), warmUpFor(slow))
-	case beyond:
-		c.find(result.Valid, say("rate.full"))
-	case waited:
-		c.find(result.Valid, say("rate.waited"))
+	case beyond || waited:
+		why := say("rate.waited")
+		if beyond {
+			why = say("rate.full")
+		}
+		c.find(result.Valid, append([]finding.Finding{why}, s.mostlySlowStart().says()...)...)
 	case late:
 		if l := lateness(s); l.wrong() {
 			c.with = CheckLateness
@@ -232,8 +234,12 @@ func Full(c result.Check) bool {
 		(says(c, "rate.full", "rate.waited", "rate.slow_start") || c.Codes == nil && strings.HasPrefix(c.Value, "the system took "))
 }
 
-// SlowAtFirst reports whether a check that is Full says that the system took the rate later.
-func SlowAtFirst(c result.Check) bool { return Full(c) && says(c, "rate.slow_start") }
+// SlowAtFirst reports whether a check that is Full says that the system was slow at first, and whether it took
+// the rate later.
+func SlowAtFirst(c result.Check) (slow, tookLater bool) {
+	tookLater = Full(c) && says(c, "rate.slow_start")
+	return tookLater || Full(c) && says(c, "slow.mostly"), tookLater
+}
 
 // says reports whether a check has one of the codes. Older versions stored none.
 func says(c result.Check, codes ...string) bool {

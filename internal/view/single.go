@@ -132,8 +132,12 @@ func saturated(r *result.Result) string {
 	}
 	m, p := r.Messages, r.Throughput
 	says := "the system did not take the rate: "
-	if slices.ContainsFunc(r.Verdict.Checks, judge.SlowAtFirst) {
-		says = "the system did not take the rate at first: "
+	for _, c := range r.Verdict.Checks {
+		if slow, tookLater := judge.SlowAtFirst(c); tookLater {
+			says = "the system did not take the rate at first: "
+		} else if slow {
+			says = "the system did not take the rate, mostly at first: "
+		}
 	}
 	if left := m.Scheduled - min(m.Sent, m.Scheduled); left*200 > m.Scheduled { // over half a percent
 		var parts []string
