@@ -77,18 +77,18 @@ func (s *subject) mostlySlowStart() slowerStart {
 	if len(s.Faults) > 0 || s.evidence.RateVaries || len(at) == 0 || c >= d {
 		return slowerStart{}
 	}
-	best, most := slowerStart{}, 0.0
+	best, last, most := slowerStart{}, 0, 0.0
 	for i := range at[:len(at)-1] {
 		// The split that parts the two rates best: the largest sum of squares between them.
 		k := slowerStart{seconds: at[i], before: confirmed[i] / due[i], after: (c - confirmed[i]) / (d - due[i])}
 		apart := due[i] * (d - due[i]) * (k.after - k.before) * (k.after - k.before)
 		if k.after > k.before && apart > most {
-			best, most = k, apart
+			best, last, most = k, i, apart
 		}
 	}
 	missed := (1 - best.before) * best.seconds // per message due in a second
 	rest := at[len(at)-1] - best.seconds
-	if rest < best.seconds || missed < (missed+(1-best.after)*rest)/2 || 1-best.after > (1-best.before)/2 {
+	if 2*(last+1) > len(at) || missed < (missed+(1-best.after)*rest)/2 || 1-best.after > (1-best.before)/2 {
 		return slowerStart{}
 	}
 	return best

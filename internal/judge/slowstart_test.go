@@ -55,7 +55,7 @@ func TestASlowStartIsNotTheLoad(t *testing.T) {
 		}
 	}
 	c := rate(of(&jitter)).stored()
-	if slow, later := SlowAtFirst(c); c.Values["warmup"] != 6.0 || !slow || !later {
+	if c.Values["warmup"] != 6.0 || !SlowAtFirst(c) {
 		t.Errorf("%+v; want an advised warm-up of 6 s", c)
 	}
 }
@@ -107,6 +107,10 @@ func TestMostOfAShortfallAtFirst(t *testing.T) {
 		"dropped": {
 			cold(nil, artemis), rate, "rate.full slow.mostly advice.warm_up",
 			"confirmed 27.9 % of what was offered then, and 91.4 % of what was offered afterwards. That was the first 2 s", 3,
+		},
+		"dropped for half of the run": {
+			cold(nil, map[int]uint64{0: 900, 1: 900, 2: 900, 3: 900, 4: 900, 5: 900, 8: 600, 9: 600}), rate, "rate.full slow.mostly advice.warm_up",
+			"confirmed 10 % of what was offered then, and 80 % of what was offered afterwards. That was the first 6 s", 9,
 		},
 		"failed, one of them later": {
 			cold(map[int]uint64{0: 900, 1: 900, 9: 1}, nil), failed, "slow.mostly advice.warm_up failed.warm_up failed.accepted failed.look",

@@ -234,11 +234,16 @@ func Full(c result.Check) bool {
 		(says(c, "rate.full", "rate.waited", "rate.slow_start") || c.Codes == nil && strings.HasPrefix(c.Value, "the system took "))
 }
 
-// SlowAtFirst reports whether a check that is Full says that the system was slow at first, and whether it took
-// the rate later.
-func SlowAtFirst(c result.Check) (slow, tookLater bool) {
-	tookLater = Full(c) && says(c, "rate.slow_start")
-	return tookLater || Full(c) && says(c, "slow.mostly"), tookLater
+// SlowAtFirst reports whether a check that is Full says that the system took the rate later.
+func SlowAtFirst(c result.Check) bool { return Full(c) && says(c, "rate.slow_start") }
+
+// MostlyAtFirst says of a check that is Full, as a clause, that the system took less at first than later; empty
+// for others.
+func MostlyAtFirst(c result.Check) finding.Finding {
+	if !Full(c) || !says(c, "slow.mostly") {
+		return finding.Finding{}
+	}
+	return say("slow.shares", "slow", c.Values["slow"], "before", c.Values["before"], "after", c.Values["after"])
 }
 
 // says reports whether a check has one of the codes. Older versions stored none.

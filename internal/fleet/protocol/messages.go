@@ -161,7 +161,7 @@ type Final struct {
 	Part     *engine.WorkerResult `json:"part"`
 	Gone     string               `json:"gone,omitempty"`      // why the system counts as gone
 	GoneKind string               `json:"gone_kind,omitempty"` // whether it answers
-	Error    string               `json:"error,omitempty"` // with figures
+	Error    string               `json:"error,omitempty"`     // with figures
 	Kind     string               `json:"kind,omitempty"`
 	Late     []byte               `json:"late,omitempty"` // ledger of what arrived after the drain
 	Extremes measure.Extremes     `json:"extremes"`       // of everything measured
