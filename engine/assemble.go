@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
@@ -162,7 +163,7 @@ func (j *assembly) add(p *WorkerResult, first bool) {
 	raw.Interrupted = raw.Interrupted || p.Interrupted
 	raw.Cut = raw.Cut || p.Cut && !p.Missing
 	raw.Failed = cmp.Or(raw.Failed, p.Failed)
-	if raw.Gone == nil {
+	if raw.Gone == nil || !driver.IsAnswer(raw.Gone) && driver.IsAnswer(p.Gone) { // it answers one of them
 		raw.Gone = p.Gone
 	}
 	raw.Snapshot.Merge(&p.Snapshot)
