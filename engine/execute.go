@@ -28,7 +28,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 		r.release()
 		return nil, err
 	}
-	part := &WorkerResult{Facts: r.facts, Lanes: len(r.lanes), Calibration: r.cfg.Calibration}
+	part := &WorkerResult{Facts: r.facts, Lanes: len(r.lanes)}
 	clock := r.clock.Load()
 	part.Epoch = clock.Epoch()
 	if r.cfg.OnStart != nil {
@@ -75,6 +75,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	r.ended.Store(true)
 	part.Ended = r.now()
 	stopHiccups()
+	part.Calibration = r.cfg.Calibration.Read(clock, r.unfollow)
 	hiccups.Read(&part.Hiccups)
 	part.Stalls = stalls.longest()
 	part.Host = meter.Read().Since(before)

@@ -43,6 +43,7 @@ var levels = map[string]int{
 	"internal/guard":           1,
 	"internal/tcpreset":        1,
 	"internal/slowdisk":        1,
+	"internal/disturb":         2,
 	"internal/clockstep":       1,
 	"internal/netpartition":    2,
 	"internal/natsd":           0,
@@ -397,6 +398,7 @@ var ownFiles = map[string]string{
 	"drivers/internal/redistest": "logs of servers, in tests",
 	"drivers/internal/served":    "logs of servers, in tests",
 	"drivers/internal/trial":     "/proc and a cookie of servers, in tests",
+	"internal/truth":             "what its own runs wrote",
 	"result/resulttest":          "folders that tests wrote",
 }
 
