@@ -159,7 +159,6 @@ func TestAnyResolvedFileGivesTheSameRun(t *testing.T) {
 		"seed":                   {"0", "18446744073709551615"},
 	}
 	paths := slices.Sorted(maps.Keys(values))
-	resolved := 0
 	rapid.Check(t, func(r *rapid.T) {
 		var os []Override
 		for _, path := range paths {
@@ -169,14 +168,10 @@ func TestAnyResolvedFileGivesTheSameRun(t *testing.T) {
 		}
 		runs, err := Resolve(inputs(t, "", os...))
 		if err != nil {
-			return
+			r.Skip(err) // rapid draws another: every check has a good one
 		}
-		resolved++
 		if diff := again(t, runs[0], runs[0].YAML()) + again(t, runs[0], runs[0].Explain()); diff != "" {
 			r.Fatal(diff)
 		}
 	})
-	if resolved < 5 {
-		t.Errorf("only %d of the scenarios were good: the test tries nothing", resolved)
-	}
 }
