@@ -3,6 +3,8 @@ package activemq
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/weirmq/weir/driver"
@@ -48,3 +50,44 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 }
 
 func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+
+// TestAFullServerSaysSo fills a server up to each of its limits, while a producer is open and before
+// another is.
+func TestAFullServerSaysSo(t *testing.T) {
+	for limit, settings := range map[string]map[string]string{
+		"memoryUsage": {"memory-usage": "1 mb", "persistence": "no"}, // with files, messages move there
+		"storeUsage":  {"store-usage": "1 mb"},
+	} {
+		t.Run(limit, func(t *testing.T) {
+			s := served.Up(t, Definition(), 1, served.With{Settings: settings})
+			var mu sync.Mutex
+			blocked := ""
+			c, err := trial.Open(t, Definition(), driver.Run{Block: func(_, why string) {
+				mu.Lock()
+				defer mu.Unlock()
+				blocked = why
+			}}, s.Options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close(context.Background()) })
+			if err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 1}); err != nil {
+				t.Fatal(err)
+			}
+			p, _ := trial.Producer(t, c, "d")
+			go trial.Publish(t, p, 900, 4<<10) // less than the credit of a link
+			says := func(text string) bool { return strings.Contains(text, "the limit of "+limit+" is reached") }
+			if !trial.Eventually(func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return says(blocked)
+			}) {
+				t.Errorf("a producer that is open: %q", blocked)
+			}
+			_, err = c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, make(trial.Fates, 1))
+			if !errors.Is(err, driver.ErrBlocked) || !says(err.Error()) {
+				t.Errorf("another: %v", err)
+			}
+		})
+	}
+}

@@ -49,26 +49,67 @@ func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) e
 	return err
 }
 
-// Waiting implements amqp1conn.System. The server also counts messages that consumers hold. It does
-// not answer for a missing queue, so a second request, about the server itself, which is answered
-// afterwards, reveals that.
-func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) (n uint64, err error) {
+// Waiting implements amqp1conn.System. The server also counts messages that consumers hold.
+func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) (uint64, error) {
+	return s.count(ctx, a, queue, "size")
+}
+
+// count returns a number from the statistics of a queue.
+func (s *system) count(ctx context.Context, a *amqp1conn.Admin, queue, name string) (uint64, error) {
+	answer, err := s.statistics(ctx, a, queue)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(fmt.Sprint(answer[name]), 10, 64)
+}
+
+// statistics returns the statistics of a queue. The server does not answer for a missing queue, so
+// a second request, about the server itself, which is answered afterwards, reveals that.
+func (s *system) statistics(ctx context.Context, a *amqp1conn.Admin, queue string) (of map[string]any, err error) {
 	if strings.ContainsAny(queue, wildcards) {
-		return 0, fmt.Errorf("%q names several queues: %w", queue, driver.ErrUnsupported)
+		return nil, fmt.Errorf("%q names several queues: %w", queue, driver.ErrUnsupported)
 	}
-	err = errMissing
-	asked := a.AskEach(ctx, question(), []string{ofQueue + queue, ofBroker}, func(m *client.Message) bool {
+	err = a.AskEach(ctx, question(), []string{ofQueue + queue, ofBroker}, func(m *client.Message) bool {
 		answer, _ := m.Value.(map[string]any)
-		if _, ours := answer["destinationName"]; !ours {
-			return true
+		_, ours := answer["destinationName"]
+		if ours {
+			of = answer
 		}
-		n, err = strconv.ParseUint(fmt.Sprint(answer["size"]), 10, 64)
-		return false
+		return !ours
 	})
-	if asked != nil {
-		return 0, asked
+	if err == nil && of == nil {
+		err = errMissing
 	}
-	return n, err
+	return of, err
+}
+
+// limits are the server's limits (systemUsage), by their prefix in its statistics
+// (https://activemq.apache.org/components/classic/documentation/producer-flow-control).
+var limits = []struct{ prefix, name string }{
+	{"memory", "memoryUsage"},
+	{"store", "storeUsage"},
+	{"temp", "tempUsage"},
+}
+
+// Full implements amqp1conn.Limited. Where a limit is reached, the server reads no more from
+// connections that publish. It accepts a message if there was room for any.
+func (s *system) Full(ctx context.Context, a *amqp1conn.Admin, _ string) (string, error) {
+	m, err := a.Ask(ctx, question(), ofBroker)
+	if err != nil {
+		return "", err
+	}
+	answer, _ := m.Value.(map[string]any)
+	var full []string
+	for _, l := range limits {
+		number := func(name string) (n int64) {
+			n, _ = strconv.ParseInt(fmt.Sprint(answer[l.prefix+name]), 10, 64) // 0 if the server does not report it
+			return n
+		}
+		if used := number("PercentUsage"); used >= 100 {
+			full = append(full, fmt.Sprintf("the limit of %s is reached: %d bytes of %d", l.name, number("Usage"), number("Limit")))
+		}
+	}
+	return strings.Join(full, ", "), nil
 }
 
 func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, _ []string) (driver.Facts, error) {
