@@ -112,7 +112,7 @@ func (s *system) Full(ctx context.Context, a *amqp1conn.Admin, _ string) (string
 	return strings.Join(full, ", "), nil
 }
 
-func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, _ []string) (driver.Facts, error) {
+func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string) (driver.Facts, error) {
 	f := driver.Facts{Name: "activemq", Nodes: 1, Confirms: guarantees.Of(s.cfg.Known(driver.Servers{}))}
 	p, err := a.Properties(ctx)
 	if err != nil {
@@ -121,6 +121,15 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, _ []string) (dri
 	if _, err := a.Ask(ctx, question(), ofBroker); err != nil {
 		return f, fmt.Errorf("no statistics: the server stands still, or has no statisticsBrokerPlugin: %w", err)
 	}
+	expired := driver.Discarded{Counter: "expiredCount"}
+	for _, q := range queues {
+		n, err := s.count(ctx, a, q, expired.Counter)
+		if err != nil && !errors.Is(err, driver.ErrUnsupported) { // missing queue
+			return f, err
+		}
+		expired.Messages += n
+	}
+	f.Discarded = []driver.Discarded{expired}
 	f.Version = p["version"]
 	f.Settings = map[string]string{"store": s.cfg.Store + " (option store)", "durable": strconv.FormatBool(s.cfg.Durable)}
 	return f, nil
