@@ -121,16 +121,24 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 	if _, err := a.Ask(ctx, question(), ofBroker); err != nil {
 		return f, fmt.Errorf("no statistics: the server stands still, or has no statisticsBrokerPlugin: %w", err)
 	}
-	expired := driver.Discarded{Counter: "expiredCount"}
-	for _, q := range queues {
-		n, err := s.count(ctx, a, q, expired.Counter)
-		if err != nil && !errors.Is(err, driver.ErrUnsupported) { // missing queue
+	if len(queues) <= amqp1conn.MostCounted {
+		if f.Discarded, err = s.expired(ctx, a, queues); err != nil {
 			return f, err
 		}
-		expired.Messages += n
 	}
-	f.Discarded = []driver.Discarded{expired}
 	f.Version = p["version"]
 	f.Settings = map[string]string{"store": s.cfg.Store + " (option store)", "durable": strconv.FormatBool(s.cfg.Durable)}
 	return f, nil
+}
+
+func (s *system) expired(ctx context.Context, a *amqp1conn.Admin, queues []string) ([]driver.Discarded, error) {
+	d := driver.Discarded{Counter: "expiredCount"}
+	for _, q := range queues {
+		n, err := s.count(ctx, a, q, d.Counter)
+		if err != nil && !errors.Is(err, driver.ErrUnsupported) { // missing queue
+			return nil, err
+		}
+		d.Messages += n
+	}
+	return []driver.Discarded{d}, nil
 }

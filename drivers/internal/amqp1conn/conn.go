@@ -56,6 +56,10 @@ type Addressed interface {
 	Address(queue string) string
 }
 
+// MostCounted is the number of queues up to which Facts includes what the server dropped: each
+// takes several requests, and facts have seconds.
+const MostCounted = 100
+
 // A Limited is a System that reports why it accepts no messages.
 type Limited interface {
 	// Full returns the reason why no messages are accepted for a queue. "": there is none, or the

@@ -2,6 +2,7 @@ package standstill
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,36 @@ func TestAStandstillIsReportedWithItsReason(t *testing.T) {
 		w.Keep(ctx)
 		if d := cmp.Diff([]string{"p: no leader", "p: ", "p: no leader", "p: "}, got); d != "" {
 			t.Error(d)
+		}
+	})
+}
+
+// TestOneMessageWaitsAmongOthers has messages that are taken at once, beside one that waits.
+func TestOneMessageWaitsAmongOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o Open
+		var stuck *atomic.Int64
+		waits := map[int]bool{} // by tenth of a second
+		for tenth := range 100 {
+			n := o.Begin()
+			waits[tenth] = o.Wait()
+			switch tenth {
+			case 30:
+				stuck = n
+				n = o.Begin()
+			case 70:
+				stuck.Add(-1)
+			}
+			n.Add(-1)
+			time.Sleep(interval / 10)
+		}
+		for tenth, got := range waits {
+			if (tenth < 40 || tenth > 70) && got || tenth >= 51 && tenth <= 70 && !got {
+				t.Errorf("after %d tenths: waits is %t", tenth, got)
+			}
+		}
+		if n := len(o.older); n > 2 {
+			t.Errorf("%d counters are kept", n)
 		}
 	})
 }
