@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -44,6 +45,7 @@ type run struct {
 	*shape
 	crew     Peers
 	clock    atomic.Pointer[pace.Clock] // its epoch is the run's from the start on; consumers run earlier
+	unfollow func() pace.Followed       // ends the comparison of the clock's counter
 	recorder *measure.Recorder
 	ledger   *ledger.Ledger
 	errs     tally
@@ -54,15 +56,17 @@ type run struct {
 	direct bool // the pacer itself calls Publish
 	inline bool // and Publish may block it
 
-	conn       driver.Conn
-	backlogger driver.Backlogger // conn, if there are consumers
-	facts      driver.Facts
-	met        bool                        // all workers are open
-	adopt      atomic.Pointer[ledger.Part] // what all workers received, until the merge takes it
-	echoes     []*echo                     // of each consumer of requests
-	senders    []*sender
-	lanes      []*lane
-	receivers  [][]*receiver
+	conn        driver.Conn
+	backlogger  driver.Backlogger // conn, if there are consumers
+	facts       driver.Facts
+	wire        *wire.Recorder              // nil: kernel instants are not recorded
+	wireMissing string                      // why not, if they are wanted
+	met         bool                        // all workers are open
+	adopt       atomic.Pointer[ledger.Part] // what all workers received, until the merge takes it
+	echoes      []*echo                     // of each consumer of requests
+	senders     []*sender
+	lanes       []*lane
+	receivers   [][]*receiver
 
 	outer     context.Context // the caller's
 	sending   context.Context // ends when nothing more may be handed over
@@ -128,12 +132,18 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) 
 	defer r.endSend()
 	defer r.endRecv()
 
+	r.unfollow = func() pace.Followed { return pace.Followed{} }
+	if !r.virtual() {
+		r.unfollow = cfg.Clock.Follow(func(why string) { r.event("clock", why+": weir reads CLOCK_MONOTONIC from here on") })
+	}
+	defer r.unfollow()
 	defer r.tuneRuntime()()
 	if err := r.open(ctx, stop); err != nil {
 		r.release()
 		return nil, err
 	}
 	r.quieten()
+	r.openWire()
 	return r.execute(ctx, stop)
 }
 

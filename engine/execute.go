@@ -25,15 +25,17 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 		err = r.fixEpoch(agreed)
 	}
 	if err != nil {
+		r.stopWire()
 		r.release()
 		return nil, err
 	}
-	part := &WorkerResult{Facts: r.facts, Lanes: len(r.lanes), Calibration: r.cfg.Calibration}
+	part := &WorkerResult{Facts: r.facts, Lanes: len(r.lanes)}
 	clock := r.clock.Load()
 	part.Epoch = clock.Epoch()
 	if r.cfg.OnStart != nil {
 		r.cfg.OnStart(part.Epoch)
 	}
+	r.startWire(clock)
 	meter := host.StartMeter(clock)
 	before := meter.Read()
 	hiccups := measure.NewHistogram()
@@ -73,8 +75,10 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	r.halt()
 	r.expectLate()
 	r.ended.Store(true)
+	part.Wire = r.stopWire()
 	part.Ended = r.now()
 	stopHiccups()
+	part.Calibration = r.cfg.Calibration.Read(clock, r.unfollow)
 	hiccups.Read(&part.Hiccups)
 	part.Stalls = stalls.longest()
 	part.Host = meter.Read().Since(before)
@@ -506,6 +510,12 @@ func (r *run) merge(ctx context.Context) {
 		}
 	}
 	first := func(sub int, e *ledger.Event) { delivered(shards[sub], e, e.At) }
+	if r.wire != nil && r.cfg.Correct == nil {
+		first = func(sub int, e *ledger.Event) {
+			delivered(shards[sub], e, e.At)
+			r.sampledDelivery(e)
+		}
+	}
 	if r.cfg.Correct != nil {
 		first = func(sub int, e *ledger.Event) {
 			at := e.At + r.cfg.Correct(e.Stream, e.At)
@@ -584,14 +594,5 @@ func (r *run) note(e *ledger.Event, at int64) {
 		n := &r.negative[r.recorder.Phase(e.Due)]
 		n.Count++
 		n.WorstNS = max(n.WorstNS, before)
-	}
-}
-
-// unsent accounts for what still waits when everything has stopped.
-func (r *run) unsent() {
-	for _, s := range r.senders {
-		for s.queue.len() > 0 {
-			s.shard.Unsent(s.queue.take().due)
-		}
 	}
 }

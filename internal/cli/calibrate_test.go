@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/disturb"
 	"github.com/weirmq/weir/internal/truth"
 )
 
@@ -27,26 +28,44 @@ var (
 	}
 )
 
+// quoted are runs of which one is wrong, and ones that this host cannot do.
+var quoted = []truth.Quoting{
+	{
+		Disturbance: disturb.Stop, Runs: 4, Right: 3, Valid: 2,
+		Rows:  []truth.QuotedRow{{Of: "e2e", P: 99, Reported: 4, Quotable: 3, Near: 1, Right: 2}},
+		Wrong: []truth.QuotedFigure{{System: "constant", Of: "e2e", P: 99, Truth: 10_000_000, Reported: 28_600_000, Quotable: true}},
+	},
+	{Disturbance: disturb.Throttle, NotRun: "no control groups"},
+}
+
 func TestCalibrateReportsOutcome(t *testing.T) {
+	bad := truth.Quoting{Disturbance: disturb.Spin, Runs: 4, Right: 2}
 	for _, tc := range []struct {
 		name   string
 		checks []truth.Check
+		quoted []truth.Quoting
 		err    error
 		code   Code
 		says   []string
 	}{
-		{"all passed", []truth.Check{passed}, nil, OK, []string{
+		{"all passed", []truth.Check{passed}, quoted, nil, OK, []string{
 			"clock    29.1 ns a reading",
 			"5,000,000/s with a system that costs nothing: 200.0 ns a message of 64 B, 2.40 times the floor of 83.3 ns", "95 %: 2.10 to 2.70 times, 11 pairs",
 			"messages at 1,000,000/s", "not reached: 900,000/s",
 			"pass  stall: it freezes", "attempt 2", "generator late by p50 17 ns, p99 7.26 µs; simulated system late by p50 3.63 µs, p99 944 µs",
-			"2.50 s", "2.51 s", "-75.0 ms  +76.0 ms", "1.01 ms", "All 1 truth tests passed",
+			"2.50 s", "2.51 s", "-75.0 ms  +76.0 ms", "1.01 ms", "All 2 truth tests passed",
+			"pass  figures that may be quoted, generator stopped for 20 ms at a time: right in 3 of 4 runs",
+			"2 VALID; 3 of 4 percentiles quotable", "wrong: e2e p99 of constant is 28.6 ms, the truth is 10.0 ms",
+			"not run  figures that may be quoted, generator throttled by its control group: no control groups",
 		}},
-		{"one failed", []truth.Check{passed, failed}, nil, Invalid, []string{
+		{"a quotable figure is wrong too often", []truth.Check{passed}, []truth.Quoting{bad}, nil, Invalid, []string{
+			"FAIL  figures that may be quoted, two programs spinning: right in 2 of 4 runs", "1 of 2 truth tests failed",
+		}},
+		{"one failed", []truth.Check{passed, failed}, nil, nil, Invalid, []string{
 			"FAIL  planted faults", "lost is 79 messages, the truth is 80", "<- wrong", "1 of 2 truth tests failed",
 		}},
-		{"none done", nil, nil, Invalid, nil},
-		{"a run did not work", []truth.Check{passed}, errors.New("no memory"), Failed, []string{"calibrating: no memory"}},
+		{"none done", nil, nil, nil, Invalid, nil},
+		{"a run did not work", []truth.Check{passed}, nil, errors.New("no memory"), Failed, []string{"calibrating: no memory"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, asJSON := range []bool{false, true} {
@@ -65,6 +84,15 @@ func TestCalibrateReportsOutcome(t *testing.T) {
 							o.OnCheck(c)
 						}
 						return tc.checks, tc.err
+					},
+					Quote: func(_ context.Context, o truth.Options) ([]truth.Quoting, error) {
+						if o.Runs != disturbedRuns {
+							t.Errorf("%d runs under each disturbance", o.Runs)
+						}
+						for _, q := range tc.quoted {
+							o.OnQuoting(q)
+						}
+						return tc.quoted, nil
 					},
 				})
 				if code != tc.code {

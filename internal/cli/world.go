@@ -25,6 +25,7 @@ import (
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/slowdisk"
+	"github.com/weirmq/weir/internal/truth"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 )
@@ -197,6 +198,8 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 			network.Fail(e.Stdout, err)
 			return Unreachable, true
 		}
+	case "simulated":
+		err = truth.SystemMain(rest)
 	case "keep":
 		err = broker.KeepMain(ctx, e.Self, rest, e.registry, os.Stdin, e.Stdout)
 	default:

@@ -43,8 +43,11 @@ var levels = map[string]int{
 	"internal/guard":           1,
 	"internal/tcpreset":        1,
 	"internal/slowdisk":        1,
+	"internal/disturb":         2,
 	"internal/clockstep":       1,
 	"internal/netpartition":    2,
+	"internal/cgroup":          0,
+	"internal/wire":            2,
 	"internal/natsd":           0,
 	"internal/natsdial":        0,
 	"internal/natsd/*":         0, // only tests import them
@@ -388,7 +391,8 @@ var ownFiles = map[string]string{
 	"internal/network":           "/proc",
 	"internal/tcpreset":          "/proc",
 	"internal/clockstep":         "/proc",
-	"internal/netpartition":      "/proc and control groups",
+	"internal/cgroup":            "/proc",
+	"internal/wire":              "/proc and control groups",
 	"internal/golden":            "goldens of tests",
 	"internal/tools/newdriver":   "the tree that it adds to",
 	"driver/drivertest":          "the record of what passed",
@@ -396,6 +400,7 @@ var ownFiles = map[string]string{
 	"drivers/internal/redistest": "logs of servers, in tests",
 	"drivers/internal/served":    "logs of servers, in tests",
 	"drivers/internal/trial":     "/proc and a cookie of servers, in tests",
+	"internal/truth":             "what its own runs wrote",
 	"result/resulttest":          "folders that tests wrote",
 }
 

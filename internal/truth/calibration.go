@@ -2,6 +2,7 @@ package truth
 
 import (
 	"context"
+	"slices"
 
 	"github.com/weirmq/weir/internal/buildinfo"
 )
@@ -14,12 +15,15 @@ type Calibration struct {
 	Interrupted bool     `json:"interrupted"`
 	Figures     *Figures `json:"figures"` // null: interrupted before they were taken
 	Checks      []Check  `json:"checks"`
+	// Quoted says by disturbance whether the figures that runs call quotable are true; absent if left out.
+	Quoted []Quoting `json:"quoted,omitempty"`
 }
 
 // A Bench provides the figures and the checks, normally those of this package.
 type Bench struct {
 	Measure func(context.Context, Options) (*Figures, error)
 	Check   func(context.Context, Options) ([]Check, error)
+	Quote   func(context.Context, Options) ([]Quoting, error)
 }
 
 // Take calibrates until ctx ends. show receives the figures before the checks run. The error says why
@@ -35,7 +39,10 @@ func (b Bench) Take(ctx context.Context, o Options, show func(*Figures)) (*Calib
 			c.Checks = checks
 		}
 	}
+	if err == nil && o.Runs > 0 {
+		c.Quoted, err = b.Quote(ctx, o)
+	}
 	c.Interrupted = err != nil && ctx.Err() != nil
-	c.Pass = err == nil && Passed(c.Checks)
+	c.Pass = err == nil && Passed(c.Checks) && !slices.ContainsFunc(c.Quoted, func(q Quoting) bool { return !q.Passed() })
 	return c, err
 }

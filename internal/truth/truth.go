@@ -38,6 +38,12 @@ type Options struct {
 	Log *slog.Logger
 	// OnCheck is called with each completed check, from one goroutine at a time; it may be nil.
 	OnCheck func(Check)
+	// Runs is how many runs Quote does under each disturbance; 0 leaves them out.
+	Runs int
+	// Self is the path of weir's own binary, which Quote starts.
+	Self string
+	// OnQuoting is called with what came of each disturbance; it may be nil.
+	OnQuoting func(Quoting)
 }
 
 func (o Options) defaults() Options {

@@ -3,8 +3,10 @@ package view
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
+	"github.com/weirmq/weir/internal/disturb"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/truth"
 	"github.com/weirmq/weir/internal/view/layout"
@@ -88,6 +90,58 @@ func (p *CalibrationPage) Check(c truth.Check) {
 	})
 }
 
+// Quoting writes whether the figures that runs under a disturbance call quotable are true.
+func (p *CalibrationPage) Quoting(q truth.Quoting) {
+	p.write(func(page *layout.Page) {
+		page.Gap()
+		name := "figures that may be quoted, " + disturbance(q.Disturbance)
+		if q.NotRun != "" {
+			page.Line(layout.Plain.Of("not run  " + name + ": " + q.NotRun))
+			return
+		}
+		word := layout.Good.Of("pass")
+		if !q.Passed() {
+			word = layout.Bad.Of("FAIL")
+		}
+		reported, quotable, right := q.Figures()
+		page.Line(word, layout.Plain.Of(fmt.Sprintf("  %s: right in %d of %s", name, q.Right, quantity.Counted(q.Runs, "run", "runs"))))
+		inside := page.Inset(6)
+		inside.Say(fmt.Sprintf("%d VALID; %d of %d percentiles quotable, %d of these within 10 %% of the truth or with it in their interval", q.Valid, quotable, reported, right))
+		inside.Inset(2).Table(quotedTable(q.Rows))
+		for i, f := range q.Wrong {
+			if i == mostWrongShown {
+				break
+			}
+			inside.Say(fmt.Sprintf("wrong: %s of %s is %s, the truth is %s", f.Name(), f.System, quantity.Time(f.Reported), quantity.Time(f.Truth)))
+		}
+	})
+}
+
+// mostWrongShown bounds the wrong figures that the page names.
+const mostWrongShown = 4
+
+func disturbance(k disturb.Kind) string {
+	switch k {
+	case disturb.Spin:
+		return "two programs spinning"
+	case disturb.Stop:
+		return "generator stopped for 20 ms at a time"
+	case disturb.Throttle:
+		return "generator throttled by its control group"
+	}
+	return "host as it is"
+}
+
+// quotedTable has a row for each percentile, over all responses.
+func quotedTable(rows []truth.QuotedRow) *layout.Table {
+	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "", "reported", "quotable", "within 10 %", "right")}
+	t.Columns[0].Kind = layout.Word
+	for _, r := range rows {
+		t.Row(r.Name(), strconv.Itoa(r.Reported), strconv.Itoa(r.Quotable), strconv.Itoa(r.Near), strconv.Itoa(r.Right))
+	}
+	return t
+}
+
 func truthTable(rows []truth.Row) *layout.Table {
 	timed, waiting := false, false
 	for _, r := range rows {
@@ -163,9 +217,18 @@ func resolution(f *truth.Figures) string {
 
 // End writes the result of the calibration, and returns the first error of all writes.
 func (p *CalibrationPage) End(out *truth.Calibration) error {
-	failed := 0
+	failed, tests := 0, len(out.Checks)
 	for _, c := range out.Checks {
 		if !c.Pass {
+			failed++
+		}
+	}
+	for _, q := range out.Quoted {
+		if q.NotRun != "" {
+			continue
+		}
+		tests++
+		if !q.Passed() {
 			failed++
 		}
 	}
@@ -175,13 +238,13 @@ func (p *CalibrationPage) End(out *truth.Calibration) error {
 	p.write(func(page *layout.Page) {
 		page.Gap()
 		if out.Pass {
-			page.Say(fmt.Sprintf("All %d truth tests passed: weir can be trusted on this host now.", len(out.Checks)))
+			page.Say(fmt.Sprintf("All %d truth tests passed: weir can be trusted on this host now.", tests))
 			if says := resolution(out.Figures); says != "" {
 				page.Say(says)
 			}
 			page.Labelled("next", layout.Plain.Of("weir run --out first"))
 		} else {
-			page.Say(fmt.Sprintf("%d of %d truth tests failed: do not use figures taken on this host now.", failed, len(out.Checks)))
+			page.Say(fmt.Sprintf("%d of %d truth tests failed: do not use figures taken on this host now.", failed, tests))
 			page.Labelled("next", layout.Plain.Of("weir doctor  # what disturbs this host"))
 		}
 	})

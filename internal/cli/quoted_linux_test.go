@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/weirmq/weir/internal/disturb"
+	"github.com/weirmq/weir/internal/needs"
+	"github.com/weirmq/weir/internal/truth"
+)
+
+// TestQuotableFiguresAreTrue runs weir against simulated systems on a host that is disturbed on purpose. It
+// logs what it finds: weir calibrate --runs 200 shows whether 95 % hold.
+func TestQuotableFiguresAreTrue(t *testing.T) {
+	needs.Time(t)
+	needs.NoRace(t)
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := filepath.Join(t.TempDir(), "weir") // by its name this binary is weir: see TestMain
+	if err := os.Symlink(binary, self); err != nil {
+		t.Fatal(err)
+	}
+	all, err := truth.Quote(t.Context(), truth.Options{Self: self, Runs: disturbedRuns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != len(disturb.Kinds()) {
+		t.Errorf("%d disturbances; want %d", len(all), len(disturb.Kinds()))
+	}
+	for _, q := range all {
+		text, err := json.Marshal(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s", text)
+		if q.NotRun == "" && (q.Runs != disturbedRuns || len(q.Rows) == 0) {
+			t.Errorf("%s: %d runs, %d figures", q.Disturbance, q.Runs, len(q.Rows))
+		}
+		if !q.Passed() {
+			t.Errorf("%s: quotable figures are true in %d of %d runs", q.Disturbance, q.Right, q.Runs)
+		}
+	}
+}
