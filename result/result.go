@@ -417,6 +417,9 @@ type Latency struct {
 	E2E    Pair  `json:"e2e"`
 	RTT    Pair  `json:"rtt"`
 	Settle *Dist `json:"settle,omitempty"`
+
+	// Hiccups is how late a thread of the generator's host woke that only sleeps; absent if not watched.
+	Hiccups *Dist `json:"hiccups,omitempty"`
 }
 
 // Send is the sending side.

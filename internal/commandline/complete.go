@@ -286,6 +286,7 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"DRIVER":           func(c *completer, _ string) []candidate { return c.drivers() },
 	"NAME=VALUE":       (*completer).option,
 	"FORMAT":           func(c *completer, _ string) []candidate { return wordsOf(c.formats()) },
+	"auto|on|off":      func(*completer, string) []candidate { return wordsOf([]string{"auto", "off", "on"}) },
 	"VERDICT":          func(*completer, string) []candidate { return wordsOf([]string{"suspect", "valid"}) },
 	"WORDS":            nil, // of a command
 	"SYSTEM":           func(c *completer, _ string) []candidate { return c.systems() },

@@ -234,8 +234,7 @@ func reaches(stops float64, s *subject, d *result.Dist, p float64) bool {
 }
 
 // hiccups compares the host's scheduling stalls, as seen by a thread that only sleeps, with each response
-// at the same percentile. Percentiles that lateness moved are skipped: the pacers met the same stalls, and
-// the lateness check reports them.
+// at the same percentile.
 func hiccups(s *subject) check {
 	limit := say("hiccups.limit", "limit", hiccupMost)
 	switch {
@@ -248,7 +247,7 @@ func hiccups(s *subject) check {
 	case s.response() == nil:
 		return notRun(CheckHiccups, limit, say("hiccups.no_responses"))
 	}
-	worst, finds := -1.0, 0 // finds: 1 over the limit, 2 over it and not reported by lateness
+	worst := -1.0
 	c := notRun(CheckHiccups, limit, say("few.percentile"))
 	c.part = worst
 	for _, r := range s.figures() {
@@ -259,22 +258,12 @@ func hiccups(s *subject) check {
 			}
 			stall := s.stall(x.ns)
 			part := float64(stall) / float64(max(1, row.NS))
-			now := 0
-			switch {
-			case part > hiccupMost && r.touched(x.p):
-				now = 1
-			case part > hiccupMost:
-				now = 2
-			}
-			if now < finds || now == finds && part < worst {
+			if part < worst {
 				continue
 			}
-			worst, finds = part, now
+			worst = part
 			c = measured(CheckHiccups, limit, part, "hiccups.value", "stall", stall, "p", x.p, "part", part, "of", r.Name, "ns", row.NS).
-				notes(finds > 0, "hiccups.stall", "of", r.Name, "p", x.p)
-			if finds == 1 {
-				c.with = CheckLateness
-			}
+				notes(part > hiccupMost, "hiccups.stall", "of", r.Name, "p", x.p)
 		}
 	}
 	return c

@@ -133,7 +133,7 @@ func latency(raw *engine.Raw, objectives []judge.Objective, asked []float64) res
 		},
 		E2E:    result.Pair{Response: d(measure.E2EResponse), OnTime: d(measure.E2EOnTime), Service: d(measure.E2EService)},
 		RTT:    result.Pair{Response: d(measure.RTTResponse), OnTime: d(measure.RTTOnTime), Service: d(measure.RTTService)},
-		Settle: d(measure.Settle),
+		Settle: d(measure.Settle), Hiccups: d(measure.Hiccups),
 	}
 }
 
