@@ -483,8 +483,27 @@ func TestHostsBySSHEndInTheRun(t *testing.T) {
 		}
 	}
 
-	// Each ssh to b is killed.
+	// The user ends it: at the start, while programs are sent, and in the run.
+	for _, args := range [][]string{{"fleet", "up", f.three()}, {"run", "--hosts", "hosts.yaml", "--driver", "noop", "--producers", "3"}} {
+		p := f.command(args...)
+		p.until(t, "c: reached")
+		p.signal(t, syscall.SIGINT)
+		ended(p, Interrupted)
+		f.nothing(t, "after an interrupted "+args[0])
+		if left, err := filepath.Glob(f.path("[abc]/root/.cache/weir/weir-programs/*")); err != nil || len(left) > 0 {
+			t.Errorf("after an interrupted %s: %v, %v", args[0], left, err)
+		}
+	}
 	p := run()
+	p.signal(t, syscall.SIGINT)
+	ended(p, Interrupted)
+	f.nothing(t, "after an interrupted run")
+	if err := os.RemoveAll(f.path("hub/r")); err != nil {
+		t.Fatal(err)
+	}
+
+	// Each ssh to b is killed.
+	p = run()
 	pids := ssh("b")
 	if len(pids) == 0 {
 		t.Fatalf("there is no ssh to b:\n%s", strings.Join(f.processes("hub"), "\n"))
