@@ -44,6 +44,7 @@ type run struct {
 	*shape
 	crew     Peers
 	clock    atomic.Pointer[pace.Clock] // its epoch is the run's from the start on; consumers run earlier
+	unfollow func() pace.Followed       // ends the comparison of the clock's counter
 	recorder *measure.Recorder
 	ledger   *ledger.Ledger
 	errs     tally
@@ -128,6 +129,11 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) 
 	defer r.endSend()
 	defer r.endRecv()
 
+	r.unfollow = func() pace.Followed { return pace.Followed{} }
+	if !r.virtual() {
+		r.unfollow = cfg.Clock.Follow(func(why string) { r.event("clock", why+": weir reads CLOCK_MONOTONIC from here on") })
+	}
+	defer r.unfollow()
 	defer r.tuneRuntime()()
 	if err := r.open(ctx, stop); err != nil {
 		r.release()

@@ -28,7 +28,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 		r.release()
 		return nil, err
 	}
-	part := &WorkerResult{Facts: r.facts, Lanes: len(r.lanes), Calibration: r.cfg.Calibration}
+	part := &WorkerResult{Facts: r.facts, Lanes: len(r.lanes)}
 	clock := r.clock.Load()
 	part.Epoch = clock.Epoch()
 	if r.cfg.OnStart != nil {
@@ -36,12 +36,11 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	}
 	meter := host.StartMeter(clock)
 	before := meter.Read()
-	hiccups := measure.NewHistogram()
 	var stalls stalls
 	stopHiccups := func() {}
 	if r.cfg.Calibration.Samples > 0 {
 		stopHiccups = host.StartHiccups(clock, time.Millisecond, func(at, overshoot int64) {
-			hiccups.Record(overshoot)
+			r.recorder.Hiccup(at-overshoot, overshoot)
 			stalls.wake(at, overshoot)
 		})
 	}
@@ -75,7 +74,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	r.ended.Store(true)
 	part.Ended = r.now()
 	stopHiccups()
-	hiccups.Read(&part.Hiccups)
+	part.Calibration = r.cfg.Calibration.Read(clock, r.unfollow)
 	part.Stalls = stalls.longest()
 	part.Host = meter.Read().Since(before)
 	part.Gone = r.probe(ctx, part)

@@ -353,7 +353,7 @@ func (s *sender) closedLoop(ctx context.Context) {
 		if s.refused.Load() > 0 {
 			s.relent(ctx)
 		}
-		start := r.now()
+		start := r.clock.Load().NowUnordered()
 		if start >= r.to {
 			return
 		}

@@ -57,7 +57,7 @@ type Values struct {
 	AtLeast       []bool    `json:"at_least,omitempty"` // whether each value is a lower bound; absent: none is
 	Median        float64   `json:"median"`
 	MedianAtLeast bool      `json:"median_at_least"`        // the median is a lower bound
-	HostLimited   int       `json:"host_limited,omitempty"` // runs in which over half of it is the generator's own lateness
+	Marked        int       `json:"host_limited,omitempty"` // runs in which the figure cannot be quoted (result.Figure)
 	Change        *Change   `json:"change,omitempty"`       // from the base; absent for the base
 }
 
@@ -90,7 +90,7 @@ type reading struct {
 type known struct {
 	no           bool // not at all
 	atLeast      bool
-	limited      bool   // by the generator's own lateness
+	marked       bool   // by the generator's own lateness
 	needs, hasIt uint64 // samples, if there are too few
 }
 
@@ -164,7 +164,7 @@ func distribution(r *result.Result, k measure.Kind) *result.Dist {
 }
 
 func percentiles(k measure.Kind) []reading {
-	onTime, response := k.OnTime()
+	family := strings.TrimSuffix(k.String(), ".response") // as in objectives
 	var out []reading
 	for _, p := range tested() {
 		out = append(out, reading{k.String(), percentileName(p), UnitTime, false, func(r *result.Result) (float64, known) {
@@ -178,7 +178,8 @@ func percentiles(k measure.Kind) []reading {
 			case !row.Supported:
 				return 0, known{no: true, needs: stats.Needed(p), hasIt: d.Count + d.Censored}
 			}
-			return float64(row.NS), known{atLeast: row.AtLeast, limited: response && judge.HostLimited(d, distribution(r, onTime), r.Latency.Send.Lateness, p)}
+			f := judge.FigureOf(r, family+"."+percentileName(p))
+			return float64(row.NS), known{atLeast: row.AtLeast, marked: f != nil && !f.Quotable}
 		}})
 	}
 	return out
@@ -404,8 +405,8 @@ func (x reading) read(used [][]Run) (*Figure, *Missing) {
 			}
 			v.Runs = append(v.Runs, value)
 			flags[n] = is.atLeast
-			if is.limited {
-				v.HostLimited++
+			if is.marked {
+				v.Marked++
 			}
 		}
 		if slices.Contains(flags, true) {

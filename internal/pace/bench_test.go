@@ -14,6 +14,22 @@ func BenchmarkClockNow(b *testing.B) {
 	}
 }
 
+func BenchmarkClockNowFollowed(b *testing.B) {
+	c := followed(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Now()
+	}
+}
+
+func BenchmarkClockNowUnordered(b *testing.B) {
+	c := followed(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.NowUnordered()
+	}
+}
+
 func BenchmarkUntilPassed(b *testing.B) {
 	w := NewWaiter(NewClock(), Calibration{Spin: true, Margin: 20_000})
 	b.ReportAllocs()

@@ -25,17 +25,20 @@ const (
 // A Calibration holds measurements of this host's sleep and clock, and how waiters use them. Times
 // are in ns.
 type Calibration struct {
-	Samples     int     `json:"samples"`        // sleeps measured
-	P50         int64   `json:"p50_ns"`         // overshoots: return of a sleep minus the instant asked for
-	P99         int64   `json:"p99_ns"`         //
-	P999        int64   `json:"p999_ns"`        //
-	Max         int64   `json:"max_ns"`         //
-	Margin      int64   `json:"margin_ns"`      // spun before each instant if Spin is set
-	Spin        bool    `json:"spin"`           // may be changed before NewWaiter
-	ClockCostNS float64 `json:"clock_cost_ns"`  // of one Clock.Now
-	Portable    bool    `json:"portable"`       // the sleep is time.Sleep, not clock_nanosleep
-	FIFO        bool    `json:"fifo,omitempty"` // waiters use SCHED_FIFO while locked, as they did when measured
-	Why         string  `json:"why"`            // one sentence on Spin and Margin, and on FIFO if it was requested
+	Samples     int     `json:"samples"`       // sleeps measured
+	P50         int64   `json:"p50_ns"`        // overshoots: return of a sleep minus the instant asked for
+	P99         int64   `json:"p99_ns"`        //
+	P999        int64   `json:"p999_ns"`       //
+	Max         int64   `json:"max_ns"`        //
+	Margin      int64   `json:"margin_ns"`     // spun before each instant if Spin is set
+	Spin        bool    `json:"spin"`          // may be changed before NewWaiter
+	ClockCostNS float64 `json:"clock_cost_ns"` // of one Clock.Now
+	// ClockRead and ClockWithinNS are the Counter and BoundNS of Followed; see Read.
+	ClockRead     string `json:"clock_read,omitempty"`
+	ClockWithinNS int64  `json:"clock_within_ns,omitempty"`
+	Portable      bool   `json:"portable"`       // the sleep is time.Sleep, not clock_nanosleep
+	FIFO          bool   `json:"fifo,omitempty"` // waiters use SCHED_FIFO while locked, as they did when measured
+	Why           string `json:"why"`            // one sentence on Spin and Margin, and on FIFO if it was requested
 
 	virtual bool
 	free    string // the end of Why
@@ -149,6 +152,23 @@ func (cal Calibration) At(perSecond float64) Calibration {
 	if cal.Spin {
 		cal.Why = fmt.Sprintf("spins the last %v, more than the 99th percentile of the sleep's overshoot (%v), as %.0f waits a second can afford; %s",
 			rounded(wide), rounded(cal.P99), perSecond, cal.free)
+	}
+	return cal
+}
+
+// Read returns the calibration of a run that read its instants from c until stop, which it calls: with
+// the cost of these readings.
+func (cal Calibration) Read(c *Clock, stop func() Followed) Calibration {
+	if cal.Samples == 0 {
+		stop()
+		return cal
+	}
+	cost := clockCost(c)
+	switch f := stop(); {
+	case f.Lost != "":
+		cal.ClockRead, cal.ClockWithinNS = f.Counter+", then CLOCK_MONOTONIC", f.BoundNS
+	case f.Counter != "":
+		cal.ClockRead, cal.ClockWithinNS, cal.ClockCostNS = f.Counter, f.BoundNS, cost
 	}
 	return cal
 }

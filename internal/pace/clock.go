@@ -1,7 +1,8 @@
 // Package pace provides the clock of a process and waits for instants on it.
 //
 // Every instant in weir is a number of nanoseconds since the epoch of a run, read by [Clock.Now]
-// from the monotonic clock that Go's time package uses. The offset to the monotonic clock that the
+// from the monotonic clock that Go's time package uses, or, between [Clock.Follow] and its stop, from
+// the processor's counter that is compared with it. The offset to the monotonic clock that the
 // host's processes share (CLOCK_MONOTONIC on Linux) is measured once, when a [Clock] is created,
 // with its error, so that two processes of one host given the same epoch agree.
 //
@@ -49,6 +50,8 @@ type Clock struct {
 	err    int64     // of offset; -1 unknown
 	bubble bool      // time moves only while all goroutines sleep: testing/synctest
 	fault  *fault    // of a deliberately wrong clock; nil in all others
+	// counter is what Now reads while Follow lasts; nil in a bubble and for a wrong clock.
+	counter *counter
 }
 
 // NewClock returns a clock whose epoch is now. It takes less than a millisecond.
@@ -59,7 +62,7 @@ func NewClock() *Clock {
 	c := &Clock{base: time.Now()}
 	o := compare(c.sinceBase, hostMonotonic)
 	if o.shared {
-		c.offset, c.err = o.ns, o.err
+		c.offset, c.err, c.counter = o.ns, o.err, new(counter)
 		return c
 	}
 	// Either the host has no shared clock, or ours is that of a bubble. Two clocks can then at best
@@ -78,8 +81,35 @@ func (c *Clock) At(monotonicNS int64) *Clock {
 }
 
 // Now returns the nanoseconds since the epoch, negative before it. It costs one reading of the
-// monotonic clock: without a system call if the host's clock allows that.
+// monotonic clock: without a system call if the host's clock allows that; less while Follow lasts.
 func (c *Clock) Now() int64 {
+	if c.counter != nil {
+		if l := c.counter.line.Load(); l != nil {
+			if d := ticksOrdered() - l.at; d < l.life {
+				return l.value(d) + c.shift
+			}
+		}
+	}
+	return c.monotonicNow()
+}
+
+// NowUnordered is Now for an instant at which something begins. While Follow lasts it costs half of
+// it, as the processor may read its counter before instructions that precede the call have completed:
+// behind loads that miss every cache, by microseconds. So the instant is never too late, and what is
+// counted from it never too short. Nothing may be counted to it.
+func (c *Clock) NowUnordered() int64 {
+	if c.counter != nil {
+		if l := c.counter.line.Load(); l != nil {
+			if d := ticksUnordered() - l.at; d < l.life {
+				return l.value(d) + c.shift
+			}
+		}
+	}
+	return c.monotonicNow()
+}
+
+// monotonicNow is Now by the monotonic clock.
+func (c *Clock) monotonicNow() int64 {
 	if c.fault != nil {
 		return c.wrongNow()
 	}

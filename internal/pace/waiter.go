@@ -66,7 +66,7 @@ func (w *Waiter) Lock() (unlock func()) {
 // Until blocks for as long as it takes and cannot be cancelled: callers that must be able to stop
 // wait in steps. Only one goroutine may be in Until.
 func (w *Waiter) Until(t int64) int64 {
-	now := w.clock.Now()
+	now := w.clock.NowUnordered()
 	if now >= w.review {
 		w.look(now, now < t)
 	}
@@ -90,7 +90,7 @@ func (w *Waiter) wait(t, now int64) int64 {
 		now = nap(w.clock, satSub(t, w.margin), now)
 	}
 	for now < t {
-		now = w.clock.Now()
+		now = w.clock.NowUnordered()
 	}
 	return now
 }

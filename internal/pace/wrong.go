@@ -131,6 +131,7 @@ func NewWrongClock(w Wrong) (*Clock, error) {
 		return nil, err
 	}
 	c := NewClock()
+	c.counter = nil
 	c.fault = &fault{constant: int64(w.Constant), drift: w.DriftPPM / 1e6, stepAt: int64(w.StepAt), stepBy: int64(w.StepBy), truth: c.offset, wall: w.Wall}
 	c.offset += c.fault.constant
 	return c, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/export"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -143,9 +144,18 @@ func (m *measurement) hostOf(raw *engine.Raw) result.Host {
 		LedgerEvicted: raw.Evicted, SlotsAbandoned: raw.Abandoned, BacklogMax: raw.Backlog, DrainNeedsNS: max(raw.DrainNeeds, 0), ListenedNS: int64(raw.Listened),
 	}
 	if m.team.done == nil {
-		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &m.cfg.Calibration, hiccups(&raw.Hiccups, raw.Stalls, raw.From, raw.To)
+		cal := m.calibration(raw)
+		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &cal, hiccups(&raw.Snapshot.Kinds[measure.Hiccups][measure.Measure], raw.Stalls, raw.From, raw.To)
 	}
 	return h
+}
+
+// calibration returns that of this process, once it ran with the clock that it read.
+func (m *measurement) calibration(raw *engine.Raw) pace.Calibration {
+	if raw != nil && m.team.done == nil && len(raw.Workers) == 1 {
+		return raw.Workers[0].Calibration
+	}
+	return m.cfg.Calibration
 }
 
 // clientPath returns what carries messages to the system; "" for the client library's own publisher.

@@ -63,7 +63,7 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 		Schema: result.SchemaEnvironment,
 		Weir:   result.Build{Version: buildinfo.Build(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH},
 		Hosts:  m.hosts(facts),
-		Clock:  result.Clock{Calibration: m.cfg.Calibration},
+		Clock:  result.Clock{Calibration: m.calibration(raw)},
 		System: result.EnvironmentSystem{Driver: def.Name, Client: buildinfo.Client(def)},
 	}
 	switch {

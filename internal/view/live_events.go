@@ -28,6 +28,7 @@ var eventWords = map[string]string{
 	"gc":           "weir's own garbage collector",
 	"backlog-full": "the generator waits",
 	"precedence":   "--fifo",
+	"clock":        "the clock",
 	"fault":        "receiving",
 	"error":        "a message failed",
 	"reconnect":    "connected again",
