@@ -46,6 +46,8 @@ var levels = map[string]int{
 	"internal/disturb":         2,
 	"internal/clockstep":       1,
 	"internal/netpartition":    2,
+	"internal/cgroup":          0,
+	"internal/wire":            2,
 	"internal/natsd":           0,
 	"internal/natsdial":        0,
 	"internal/natsd/*":         0, // only tests import them
@@ -389,7 +391,8 @@ var ownFiles = map[string]string{
 	"internal/network":           "/proc",
 	"internal/tcpreset":          "/proc",
 	"internal/clockstep":         "/proc",
-	"internal/netpartition":      "/proc and control groups",
+	"internal/cgroup":            "/proc",
+	"internal/wire":              "/proc and control groups",
 	"internal/golden":            "goldens of tests",
 	"internal/tools/newdriver":   "the tree that it adds to",
 	"driver/drivertest":          "the record of what passed",
