@@ -220,11 +220,16 @@ func (w *window) confirmed(m *Message, p *Parts) {
 		return
 	}
 	from, to := back.came[first], back.came[after-1]
-	if float64(to-from) > Tolerance*float64(m.End-m.Start) {
+	middle := (from + to) / 2
+	switch apart := float64(to - from); {
+	case apart <= Tolerance*float64(m.End-m.Start):
+		p.know(m, left, middle, &p.Bounded)
+	case apart <= Tolerance*float64(m.End-m.Due): // of what it waited before, this is little
+		p.Ambiguous++
+		p.level(m, left, middle)
+	default:
 		p.leave(m, &p.Ambiguous)
-		return
 	}
-	p.know(m, left, (from+to)/2, &p.Bounded)
 }
 
 // delivered adds a delivered message to p.

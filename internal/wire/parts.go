@@ -39,6 +39,11 @@ func (p *Parts) know(m *Message, left, came int64, why *uint64) {
 	p.HostOut.Add(max(left-m.Start, 0), 1)
 	p.System.Add(max(came-left, 0), 1)
 	p.HostIn.Add(max(m.End-came, 0), 1)
+	p.level(m, left, came)
+}
+
+// level adds it to the sums of its latency.
+func (p *Parts) level(m *Message, left, came int64) {
 	l := p.find(m.End - m.Due)
 	l.Known++
 	l.Lateness += m.Late

@@ -59,7 +59,7 @@ type Parts struct {
 	// Every sampled message that completed is in exactly one of these.
 	Exact     uint64 // its segments are known
 	Bounded   uint64 // the segment that confirmed it is one of several, which differ by less than Tolerance
-	Ambiguous uint64 // left out: the segment is one of several that differ by more
+	Ambiguous uint64 // the segment is one of several that differ by more: not in the distributions, and in Levels only if they differ by less than Tolerance of the latency since it was due
 	Unseen    uint64 // left out: it was in no segment that was recorded
 	Late      uint64 // left out: recording had ended when it completed
 
