@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
@@ -161,7 +163,7 @@ func (j *assembly) add(p *WorkerResult, first bool) {
 	raw.Interrupted = raw.Interrupted || p.Interrupted
 	raw.Cut = raw.Cut || p.Cut && !p.Missing
 	raw.Failed = cmp.Or(raw.Failed, p.Failed)
-	if raw.Gone == nil {
+	if raw.Gone == nil || !driver.IsAnswer(raw.Gone) && driver.IsAnswer(p.Gone) { // it answers one of them
 		raw.Gone = p.Gone
 	}
 	raw.Snapshot.Merge(&p.Snapshot)
@@ -197,6 +199,12 @@ func (j *assembly) add(p *WorkerResult, first bool) {
 	raw.Discarded = addDiscarded(raw.Discarded, p.Discarded)
 	raw.Stalls = longest(append(raw.Stalls, p.Stalls...))
 	raw.Slowest.merge(&p.Slowest)
+	if p.Wire != nil {
+		if raw.Wire == nil {
+			raw.Wire = &wire.Report{}
+		}
+		raw.Wire.Merge(p.Wire)
+	}
 	for i, n := range p.Negative {
 		raw.Negative[i].Count += n.Count
 		raw.Negative[i].WorstNS = max(raw.Negative[i].WorstNS, n.WorstNS)

@@ -105,3 +105,12 @@ func (b *backlog) peek(i int) item {
 	}
 	return b.pool.chunks[c].items[pos]
 }
+
+// unsent accounts for what still waits when everything has stopped.
+func (r *run) unsent() {
+	for _, s := range r.senders {
+		for s.queue.len() > 0 {
+			s.shard.Unsent(s.queue.take().due)
+		}
+	}
+}

@@ -99,6 +99,7 @@ type Config struct {
 	Calibration pace.Calibration // of this host, for that many pacers
 	FIFO        bool             // Pace gives pacers real-time priority if permitted; see pace.CalibrateFIFO
 	Clock       *pace.Clock
+	Wire        bool // record kernel instants where the host allows it
 
 	// OnStart is called once with the run's epoch, some milliseconds before it, and before
 	// OnInterval.

@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -55,15 +56,17 @@ type run struct {
 	direct bool // the pacer itself calls Publish
 	inline bool // and Publish may block it
 
-	conn       driver.Conn
-	backlogger driver.Backlogger // conn, if there are consumers
-	facts      driver.Facts
-	met        bool                        // all workers are open
-	adopt      atomic.Pointer[ledger.Part] // what all workers received, until the merge takes it
-	echoes     []*echo                     // of each consumer of requests
-	senders    []*sender
-	lanes      []*lane
-	receivers  [][]*receiver
+	conn        driver.Conn
+	backlogger  driver.Backlogger // conn, if there are consumers
+	facts       driver.Facts
+	wire        *wire.Recorder              // nil: kernel instants are not recorded
+	wireMissing string                      // why not, if they are wanted
+	met         bool                        // all workers are open
+	adopt       atomic.Pointer[ledger.Part] // what all workers received, until the merge takes it
+	echoes      []*echo                     // of each consumer of requests
+	senders     []*sender
+	lanes       []*lane
+	receivers   [][]*receiver
 
 	outer     context.Context // the caller's
 	sending   context.Context // ends when nothing more may be handed over
@@ -140,6 +143,7 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) 
 		return nil, err
 	}
 	r.quieten()
+	r.openWire()
 	return r.execute(ctx, stop)
 }
 

@@ -25,6 +25,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 		err = r.fixEpoch(agreed)
 	}
 	if err != nil {
+		r.stopWire()
 		r.release()
 		return nil, err
 	}
@@ -34,6 +35,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	if r.cfg.OnStart != nil {
 		r.cfg.OnStart(part.Epoch)
 	}
+	r.startWire(clock)
 	meter := host.StartMeter(clock)
 	before := meter.Read()
 	hiccups := measure.NewHistogram()
@@ -73,6 +75,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	r.halt()
 	r.expectLate()
 	r.ended.Store(true)
+	part.Wire = r.stopWire()
 	part.Ended = r.now()
 	stopHiccups()
 	part.Calibration = r.cfg.Calibration.Read(clock, r.unfollow)
@@ -507,6 +510,12 @@ func (r *run) merge(ctx context.Context) {
 		}
 	}
 	first := func(sub int, e *ledger.Event) { delivered(shards[sub], e, e.At) }
+	if r.wire != nil && r.cfg.Correct == nil {
+		first = func(sub int, e *ledger.Event) {
+			delivered(shards[sub], e, e.At)
+			r.sampledDelivery(e)
+		}
+	}
 	if r.cfg.Correct != nil {
 		first = func(sub int, e *ledger.Event) {
 			at := e.At + r.cfg.Correct(e.Stream, e.At)
@@ -585,14 +594,5 @@ func (r *run) note(e *ledger.Event, at int64) {
 		n := &r.negative[r.recorder.Phase(e.Due)]
 		n.Count++
 		n.WorstNS = max(n.WorstNS, before)
-	}
-}
-
-// unsent accounts for what still waits when everything has stopped.
-func (r *run) unsent() {
-	for _, s := range r.senders {
-		for s.queue.len() > 0 {
-			s.shard.Unsent(s.queue.take().due)
-		}
 	}
 }

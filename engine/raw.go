@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -68,6 +69,7 @@ type WorkerResult struct {
 	Hiccups     measure.Counts
 	Stalls      []Stall `json:",omitempty"` // the longest of the host, in order of time
 	Slowest     Slowest
+	Wire        *wire.Report `json:",omitempty"` // nil: kernel instants were not wanted
 	Host        host.Usage
 	Calibration pace.Calibration
 }
@@ -146,6 +148,7 @@ type Raw struct {
 	Hiccups   measure.Counts
 	Stalls    []Stall // the longest of all hosts, in order of time
 	Slowest   Slowest
+	Wire      *wire.Report // of all workers; nil: kernel instants were not wanted
 	Host      host.Usage
 }
 

@@ -196,6 +196,7 @@ func (s *sender) prepare(sl *slot, t *target, it item, at *instants) {
 		}
 	}
 	r.ledger.Sent(t.stream, seq, it.due, at.start)
+	sl.wired = r.wire != nil && r.wire.Handed(at.start)
 	s.shard.Handed(it.due, at.due, at.ready, at.held, at.start, size)
 	if r.cfg.Received {
 		sl.await()
@@ -215,6 +216,9 @@ func (s *sender) Complete(m *driver.Message, err error) {
 	if s.run.native && err == nil {
 		err = s.verify(sl, m.Reply)
 		m.Reply = nil // the driver may reuse it
+	}
+	if sl.wired {
+		s.run.sampled(sl, now, err)
 	}
 	switch {
 	case s.run.ended.Load(), err != nil && s.run.sending.Err() != nil:

@@ -21,6 +21,7 @@ type slot struct {
 	late   int64 // ns, of its hand-over
 	seq    uint64
 	stream uint32
+	wired  bool // its kernel instants are sampled
 
 	awaited atomic.Uint64 // with Config.Received: the message to be received, 0: none
 	halves  atomic.Int32  // how many of confirmation and delivery are still to come

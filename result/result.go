@@ -72,6 +72,8 @@ type Result struct {
 
 	Network *Network `json:"network,omitempty"` // between clients and servers, if weir set it up
 
+	Wire *Wire `json:"wire,omitempty"` // where the time of messages went, by kernel instants; nil if it was not wanted, and in results of older versions
+
 	Evidence *Evidence `json:"evidence,omitempty"` // other input of the verdict; nil in results of older versions
 
 	// For a fleet; absent if one process executed the run.

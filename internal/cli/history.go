@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/history"
+	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
-	"github.com/weirmq/weir/result"
 )
 
 // historyCommand is `weir history`.
@@ -44,11 +46,11 @@ const (
 
 // run ends at the first signal.
 func (c *historyCommand) run(ctx context.Context, e *env) Code {
-	return e.interruptible(ctx, func() Code { return c.look(e) })
+	return e.interruptible(ctx, func() Code { return c.look(ctx, e) })
 }
 
 // look reads every folder before it writes anything.
-func (c *historyCommand) look(e *env) Code {
+func (c *historyCommand) look(ctx context.Context, e *env) Code {
 	o, fail, err := c.options()
 	if err := errors.Join(err, c.Check(e.outlet(), "a history")); err != nil {
 		e.complainEach(err)
@@ -57,8 +59,8 @@ func (c *historyCommand) look(e *env) Code {
 	var runs []compare.Run
 	ok := true
 	for _, given := range c.Dirs {
-		side, err := e.place().Side(given, result.Loading{})
-		runs = append(runs, side.Runs...)
+		found, err := e.place().History(ctx, given, e.indexFile)
+		runs = append(runs, found...)
 		e.complainEach(err)
 		ok = ok && err == nil
 	}
@@ -86,6 +88,19 @@ func (c *historyCommand) look(e *env) Code {
 		return Missed
 	}
 	return OK
+}
+
+// indexFile returns the file of a folder's index in the user's cache; "" if there is no place for it.
+func (e *env) indexFile(dir string) string {
+	cache, err := broker.CacheDir(e.Env)
+	if err != nil {
+		return ""
+	}
+	file, err := index.FileIn(filepath.Join(cache, "serve"), dir)
+	if err != nil {
+		return ""
+	}
+	return file
 }
 
 // options parses the flags and joins all errors.

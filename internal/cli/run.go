@@ -40,12 +40,14 @@ type runCommand struct {
 	Quiet       *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
 	Strict      *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
 	Percentiles *string      `placeholder:"LIST" help:"Percentiles that the table shows and the result stores, such as 50,99,99.9 (default: those with enough samples)."`
-	Require     *string      `placeholder:"VERDICT" help:"The least verdict with which weir exits with 0. suspect: exit with 5 when the run is INVALID. valid: also when it is SUSPECT (default: suspect)."`
+	Require     *string      `placeholder:"VERDICT" help:"The least verdict with which weir exits with 0. suspect: exit with 5 when the run is INVALID. valid: also when it is SUSPECT. wire, alone or as valid,wire: run only where --wire can record (default: suspect)."`
 	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message (default: none)."`
 	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
 	OTLP        *string      `name:"otlp" placeholder:"URL" help:"Push the run to an OpenTelemetry collector once a second, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: off)."`
 	FIFO        bool         `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). Lanes that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
+
+	Wire *string `placeholder:"auto|on|off" help:"Record when messages left this host and when answers came in, by eBPF, for a sample of messages: where their time went. auto: where this host allows it, at up to 2 % of weir's processor time. on: and warn where it does not. Linux 5.8; needs root, or CAP_BPF and CAP_NET_ADMIN (default: auto)."`
 
 	parties    `embed:""`
 	untilFlags `embed:""`
@@ -55,6 +57,7 @@ type runCommand struct {
 	keys                         *commandline.Keys
 	json, quiet, noColor, strict bool          // flags combined with the environment
 	require                      result.Status // minimum verdict
+	wire                         series.Wire   // for --wire and --require
 	session                      uint64        // messages in a user's session; 0: not requested
 	percentiles                  []float64
 	outlets                      *metrics.Outlets // for --metrics and --otlp; nil: neither
@@ -102,6 +105,9 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	}
 	if c.Resume != nil && !e.isFolder(*c.Resume) {
 		return c.resume(ctx, e)
+	}
+	if err := c.byHosts(e); err != nil {
+		return e.refused(err)
 	}
 	var scenarios []*scenario.Scenario
 	resolve := func() Code { scenarios, err = c.resolve(e); return OK }
@@ -306,7 +312,7 @@ func (c *runCommand) environment(e *env) error {
 		return errEmptyOut
 	}
 	var err error
-	if c.require, err = e.requirement(c.Require); err != nil {
+	if err = c.wiring(e); err != nil {
 		return err
 	}
 	for _, f := range []struct {

@@ -80,7 +80,7 @@ func Apart(runs []Run) string {
 	if len(scenarios) < 2 || len(scenarios) > mostSides {
 		return ""
 	}
-	sides, err := By(runs, KeyName)
+	sides, err := By(Recorded(runs), KeyName)
 	if err != nil {
 		return ""
 	}

@@ -36,15 +36,17 @@ type Options struct {
 	Alpha          float64 // accepted probability of a false claim, per family of figures
 	Band           float64 // relative changes up to this are no change: 0.05 is ±5 %; 0: no band
 	AllowDifferent bool    // compare even if different things were measured
+	Recorded       bool    // the runs have no samples: shift functions come from the percentiles of their records, without merged ones
 
 	// Figures are the keys of the figures to compare (Figure.Key), with one correction over all of them;
 	// nil: all figures of the runs, with one correction per family.
 	Figures []string
 }
 
-// A Run is one run of a side. Unknown fields are empty.
+// A Run is one run of a side: its Record, or its files, from which it is made. Unknown fields are empty.
 type Run struct {
-	Dir         string // folder as shown
+	Dir         string  // folder as shown
+	Record      *Record // nil: it is made from Result, Scenario and Environment
 	Result      *result.Result
 	Scenario    []byte                     // its scenario.yaml
 	Environment *result.Environment        // its environment.json; nil: unknown
@@ -118,6 +120,10 @@ func Compare(sides []Side, o Options) (*Comparison, error) {
 	if len(sides) < 2 || len(sides) > mostSides {
 		return nil, fmt.Errorf("comparing %d sides: a comparison has 2 to %d", len(sides), mostSides)
 	}
+	sides = slices.Clone(sides)
+	for i := range sides {
+		sides[i].Runs = Recorded(sides[i].Runs)
+	}
 	c := &Comparison{Schema: Schema, Alpha: o.Alpha, Band: o.Band, Chosen: o.Figures, Differences: []Difference{}, Warnings: []string{}, Missing: []Missing{}, Shifts: []ShiftFunction{}}
 	errs := []error{same(sides)}
 	used := make([][]Run, len(sides))
@@ -136,12 +142,12 @@ func Compare(sides []Side, o Options) (*Comparison, error) {
 	if err := c.compare(used, o); err != nil {
 		return nil, err
 	}
-	for _, f := range shiftFunctions(used) {
+	for _, f := range shiftFunctions(used, o.Recorded) {
 		if len(o.Figures) == 0 || slices.ContainsFunc(c.Figures, func(x Figure) bool { return x.Family == f.Family }) {
 			c.Shifts = append(c.Shifts, f)
 		}
 	}
-	c.warn(used)
+	c.warn(used, o.Recorded)
 	return c, nil
 }
 
@@ -155,7 +161,7 @@ func same(sides []Side) error {
 	seen := map[string]place{}
 	for i, s := range sides {
 		for _, r := range s.Runs {
-			id := r.Result.Run.ID
+			id := r.Record.ID
 			if id == "" {
 				id = "in " + r.Dir
 			}
@@ -177,12 +183,19 @@ func same(sides []Side) error {
 // LeftOut says why a run is not used, "" if it is: an INVALID run's figures must not be used, nor those of
 // a run that lost an agent (SUSPECT in older versions), and an interrupted run is shorter than the others.
 func (r Run) LeftOut() string {
+	if r.Record != nil {
+		return r.Record.Left
+	}
+	return leftOut(r.Result)
+}
+
+func leftOut(r *result.Result) string {
 	switch {
-	case r.Result.Verdict.Status == result.Invalid:
+	case r.Verdict.Status == result.Invalid:
 		return "INVALID"
-	case r.Result.Lost().Any():
+	case r.Lost().Any():
 		return "lost an agent"
-	case r.Result.Run.Interrupted:
+	case r.Run.Interrupted:
 		return "interrupted"
 	}
 	return ""
@@ -194,14 +207,13 @@ func usable(name string, s Side) (SideSummary, []Run) {
 	var runs []Run
 	var systems, guarantees []string
 	for _, r := range s.Runs {
-		x := RunSummary{Dir: r.Dir, Name: r.Result.Run.Name, Verdict: r.Result.Verdict.Status, Why: r.LeftOut()}
+		x := RunSummary{Dir: r.Dir, Name: r.Record.Name, Verdict: r.Record.Verdict, Why: r.LeftOut()}
 		if x.Why == "" {
 			runs = append(runs, r)
-			sys := r.Result.System
-			systems = with(systems, strings.TrimSpace(sys.Driver+" "+sys.Server.Version))
-			guarantee := "none"
-			if sys.Guarantee != "" {
-				guarantee = fmt.Sprintf("%s, copies %s, stable %s", sys.Guarantee, sys.Copies, sys.Stable)
+			systems = with(systems, strings.TrimSpace(r.Record.Fact("driver")+" "+r.Record.Version))
+			guarantee := r.Record.Fact("guarantee")
+			if guarantee != "none" {
+				guarantee = fmt.Sprintf("%s, copies %s, stable %s", guarantee, r.Record.Fact("copies"), r.Record.Fact("stable"))
 			}
 			guarantees = with(guarantees, guarantee)
 		}
@@ -251,7 +263,7 @@ func counted(n int, what string) string {
 }
 
 // warn adds the caveats.
-func (c *Comparison) warn(used [][]Run) {
+func (c *Comparison) warn(used [][]Run, byRecord bool) {
 	c.Warnings = append(c.Warnings, doubts(c.Differences, used)...)
 	c.Warnings = append(c.Warnings, oneAfterTheOther(used)...)
 	unread := 0
@@ -260,7 +272,11 @@ func (c *Comparison) warn(used [][]Run) {
 			unread++
 		}
 	}
-	if unread > 0 {
+	switch {
+	case byRecord && len(c.Shifts) > 0:
+		c.Warnings = append(c.Warnings, fmt.Sprintf("curves begin at p50: they are of the percentiles in %s; weir compare reads all samples", result.FileResult))
+	case byRecord:
+	case unread > 0:
 		c.Warnings = append(c.Warnings, fmt.Sprintf("there is no shift function: %s without %s", counted(unread, "run"), result.FileIntervals))
 	}
 	c.Warnings = append(c.Warnings, c.limited()...)
@@ -311,7 +327,7 @@ func (c *Comparison) limited() []string {
 func oneAfterTheOther(used [][]Run) []string {
 	span := func(runs []Run) (first, last time.Time, ok bool) {
 		for _, r := range runs {
-			t, err := time.Parse(time.RFC3339Nano, r.Result.Run.StartedAt)
+			t, err := time.Parse(time.RFC3339Nano, r.Record.StartedAt)
 			if err != nil {
 				return first, last, false
 			}

@@ -597,7 +597,7 @@ func TestOneSlowRunDecidesNoMedian(t *testing.T) {
 		return runs
 	}
 	a, b := of(10_000, 100_000, 10_000), of(14_000, 14_000, 14_000)
-	points := shiftFunctions([][]Run{a, b})[0].Points
+	points := shiftFunctions([][]Run{a, b}, false)[0].Points
 	p := points[slices.IndexFunc(points, func(p Point) bool { return p.P == 99 })]
 	base, other := p.Sides[0], p.Sides[1]
 	if base.NS < 99_000 || *other.Percent > -80 {
@@ -613,7 +613,7 @@ func TestOneSlowRunDecidesNoMedian(t *testing.T) {
 		r.Counts[censored] = new(measure.Counts)
 		r.Counts[censored].Add(9_000, 900)
 	}
-	points = shiftFunctions([][]Run{a, b})[0].Points
+	points = shiftFunctions([][]Run{a, b}, false)[0].Points
 	if x := points[5].Sides[1]; !x.MedianAtLeast || x.MedianPercent != nil {
 		t.Errorf("two of three runs are lower bounds, and their median is %+v", x)
 	}

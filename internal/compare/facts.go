@@ -32,7 +32,7 @@ type facts []Fact
 
 // add sets a fact. An existing one keeps its position.
 func (f *facts) add(name, value string) {
-	value = cmp.Or(value, "none")
+	value = Short(cmp.Or(value, "none"), longestFact)
 	if i := slices.IndexFunc(*f, func(x Fact) bool { return x.Name == name }); i >= 0 {
 		(*f)[i].Value = value
 		return
@@ -45,7 +45,7 @@ func untold(path string) bool {
 	return slices.Contains([]string{"weir", "name", "repeat", "slo", "system.driver", "system.guarantee"}, path)
 }
 
-func factsOf(r Run) RunFacts {
+func factsOf(r Run) facts {
 	var f facts
 	s := r.Result.System
 	f.add("driver", s.Driver)
@@ -86,7 +86,7 @@ func factsOf(r Run) RunFacts {
 		weir = cmp.Or(e.Weir.Version, weir)
 	}
 	f.add("weir", weir)
-	return RunFacts{f, r.tells}
+	return f
 }
 
 // oneLine joins the lines of a text.
@@ -199,26 +199,24 @@ func (f *facts) hosts(all []host.Facts) {
 }
 
 // tells reports whether a run records such facts.
-func (r Run) tells(name string) bool {
+func (rec *Record) tells(name string) bool {
 	switch name {
 	case factInstalled:
-		return r.Environment != nil
-	case factClientPath:
-		return r.Result.System.ClientPath != ""
-	case factPrecedence:
-		return r.Result.Precedence() != ""
+		return rec.HasEnv
+	case factClientPath, factPrecedence:
+		return rec.Fact(name) != "none"
 	case "mode":
-		return r.Result.Run.Mode != "" || len(r.Scenario) > 0
+		return rec.HasScenario || rec.Fact(name) != "none"
 	case "driver", "guarantee", "copies", "stable", "server", "client", "loop", factBatch, factConsumed, factAgents, "weir":
 		return true
 	}
 	switch {
 	case strings.HasPrefix(name, settingOf):
-		return r.Environment != nil
+		return rec.HasEnv
 	case slices.ContainsFunc(hostFacts(), func(x hostFact) bool { return x.name == name }):
-		return r.hosts() > 0
+		return rec.HasHosts
 	}
-	return len(r.Scenario) > 0
+	return rec.HasScenario
 }
 
 // hosts is how many hosts a run records.
@@ -234,7 +232,7 @@ func differences(used [][]Run) []Difference {
 	sides := make([][]RunFacts, len(used))
 	for i, runs := range used {
 		for _, r := range runs {
-			sides[i] = append(sides[i], factsOf(r))
+			sides[i] = append(sides[i], r.Record.facts())
 		}
 	}
 	out := []Difference{}
@@ -316,7 +314,7 @@ func doubts(all []Difference, used [][]Run) []string {
 	untold := 0
 	for _, runs := range used {
 		for _, r := range runs {
-			if len(r.Scenario) == 0 || r.hosts() == 0 {
+			if !r.Record.HasScenario || !r.Record.HasHosts {
 				untold++
 			}
 		}

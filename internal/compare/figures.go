@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -82,8 +80,8 @@ type Missing struct {
 // A reading is a figure to read from every run.
 type reading struct {
 	family, name, unit string
-	higher             bool                                           // higher is better
-	of                 func(*result.Result) (value float64, is known) // of one run
+	higher             bool                                    // higher is better
+	of                 func(*Record) (value float64, is known) // of one run
 }
 
 // known says how well a run's figure is known.
@@ -96,42 +94,26 @@ type known struct {
 
 // readings returns the figures of such runs.
 func readings(runs []Run) []reading {
-	every := func(has func(*result.Result) bool) bool {
-		return !slices.ContainsFunc(runs, func(r Run) bool { return !has(r.Result) })
+	every := func(has func(*Record) bool) bool {
+		return !slices.ContainsFunc(runs, func(r Run) bool { return !has(r.Record) })
 	}
-	some := func(has func(*result.Result) bool) bool {
-		return slices.ContainsFunc(runs, func(r Run) bool { return has(r.Result) })
+	some := func(has func(*Record) bool) bool {
+		return slices.ContainsFunc(runs, func(r Run) bool { return has(r.Record) })
 	}
 	var out []reading
-	for _, pair := range [][2]measure.Kind{
-		{measure.SendResponse, measure.SendService},
-		{measure.E2EResponse, measure.E2EService},
-		{measure.RTTResponse, measure.RTTService},
-	} {
-		of := func(k measure.Kind) func(*result.Result) bool {
-			return func(r *result.Result) bool { return distribution(r, k) != nil }
-		}
+	all := latencies()
+	for i := 0; i < len(all); i += 2 { // a response and its service
 		switch {
-		case every(of(pair[0])):
-			out = append(out, percentiles(pair[0])...)
-		case some(of(pair[1])): // a closed loop has no response
-			out = append(out, percentiles(pair[1])...)
+		case every(func(r *Record) bool { return r.Dists[i] != nil }):
+			out = append(out, percentiles(all[i], i)...)
+		case some(func(r *Record) bool { return r.Dists[i+1] != nil }): // a closed loop has no response
+			out = append(out, percentiles(all[i+1], i+1)...)
 		}
 	}
-	received := func(t result.Throughput) float64 { v, _ := t.Received(); return v }
-	for _, x := range []struct {
-		name string
-		of   func(result.Throughput) float64
-		has  func(func(*result.Result) bool) bool
-	}{
-		{"sent", func(t result.Throughput) float64 { return t.SentPerS }, some},
-		{"confirmed", func(t result.Throughput) float64 { return t.ConfirmedPerS }, some},
-		{"received", received, func(f func(*result.Result) bool) bool {
-			return some(f) && every(func(r *result.Result) bool { _, known := r.Throughput.Received(); return known })
-		}},
-	} {
-		if x.has(func(r *result.Result) bool { return x.of(r.Throughput) > 0 }) {
-			out = append(out, reading{familyThroughput, x.name, UnitRate, true, func(r *result.Result) (float64, known) { return x.of(r.Throughput), known{} }})
+	for i, name := range [numRates]string{"sent", "confirmed", "received"} {
+		has := func(r *Record) bool { return r.Rates[i] != nil && *r.Rates[i] > 0 }
+		if some(has) && every(func(r *Record) bool { return r.Rates[i] != nil }) {
+			out = append(out, reading{familyThroughput, name, UnitRate, true, func(r *Record) (float64, known) { return *r.Rates[i], known{} }})
 		}
 	}
 	return append(append(out, outcomes(some)...), resources(some)...)
@@ -163,23 +145,10 @@ func distribution(r *result.Result, k measure.Kind) *result.Dist {
 	return nil
 }
 
-func percentiles(k measure.Kind) []reading {
-	onTime, response := k.OnTime()
+func percentiles(k measure.Kind, dist int) []reading {
 	var out []reading
-	for _, p := range tested() {
-		out = append(out, reading{k.String(), percentileName(p), UnitTime, false, func(r *result.Result) (float64, known) {
-			d := distribution(r, k)
-			row := d.Percentile(p)
-			switch {
-			case row == nil:
-				return 0, known{no: true}
-			case row.UnsupportedBy != "":
-				return 0, known{no: true}
-			case !row.Supported:
-				return 0, known{no: true, needs: stats.Needed(p), hasIt: d.Count + d.Censored}
-			}
-			return float64(row.NS), known{atLeast: row.AtLeast, limited: response && judge.HostLimited(d, distribution(r, onTime), r.Latency.Send.Lateness, p)}
-		}})
+	for i, p := range tested() {
+		out = append(out, reading{k.String(), percentileName(p), UnitTime, false, func(r *Record) (float64, known) { return r.Dists[dist].at(i) }})
 	}
 	return out
 }
@@ -191,90 +160,87 @@ func percentileName(p float64) string {
 	return "p" + strconv.FormatFloat(p, 'f', -1, 64)
 }
 
+// outcomesOf returns the message counts of a run in the order of outcomeNames.
+func outcomesOf(m *result.Messages) [numOutcomes]uint64 {
+	return [...]uint64{
+		m.Lost, m.Duplicated, m.Reordered, m.Corrupted, m.Misrouted, m.Unknown, m.Failed, m.Unconfirmed, m.Dropped, m.DeadLettered, m.Late, m.Pending,
+	}
+}
+
+func outcomeNames() [numOutcomes]string {
+	return [...]string{"lost", "duplicated", "reordered", "corrupted", "misrouted", "unknown", "failed", "unconfirmed", "dropped", "dead-lettered", "late", "pending"}
+}
+
 // outcomes returns the message counts, without those that no run has, except the ones that every reader
 // expects.
-func outcomes(some func(func(*result.Result) bool) bool) []reading {
+func outcomes(some func(func(*Record) bool) bool) []reading {
 	var out []reading
-	for _, x := range []struct {
-		name   string
-		always bool
-		of     func(result.Messages) uint64
-	}{
-		{"lost", true, func(m result.Messages) uint64 { return m.Lost }},
-		{"duplicated", true, func(m result.Messages) uint64 { return m.Duplicated }},
-		{"reordered", true, func(m result.Messages) uint64 { return m.Reordered }},
-		{"corrupted", false, func(m result.Messages) uint64 { return m.Corrupted }},
-		{"misrouted", false, func(m result.Messages) uint64 { return m.Misrouted }},
-		{"unknown", false, func(m result.Messages) uint64 { return m.Unknown }},
-		{"failed", true, func(m result.Messages) uint64 { return m.Failed }},
-		{"unconfirmed", false, func(m result.Messages) uint64 { return m.Unconfirmed }},
-		{"dropped", false, func(m result.Messages) uint64 { return m.Dropped }},
-		{"dead-lettered", false, func(m result.Messages) uint64 { return m.DeadLettered }},
-		{"late", false, func(m result.Messages) uint64 { return m.Late }},
-		{"pending", false, func(m result.Messages) uint64 { return m.Pending }},
-	} {
-		if x.always || some(func(r *result.Result) bool { return x.of(r.MessagesAll) > 0 }) {
-			out = append(out, reading{familyOutcomes, x.name, UnitMessages, false, func(r *result.Result) (float64, known) {
-				return float64(x.of(r.MessagesAll)), known{}
+	for i, name := range outcomeNames() {
+		always := slices.Contains([]string{"lost", "duplicated", "reordered", "failed"}, name)
+		if always || some(func(r *Record) bool { return r.Outcomes[i] > 0 }) {
+			out = append(out, reading{familyOutcomes, name, UnitMessages, false, func(r *Record) (float64, known) { return float64(r.Outcomes[i]), known{} }})
+		}
+	}
+	return out
+}
+
+// resources returns what servers and weir used, if any run knows it.
+func resources(some func(func(*Record) bool) bool) []reading {
+	var out []reading
+	for i, x := range [numResources]struct{ name, unit string }{{"servers' cpu", UnitCores}, {"servers' memory", UnitBytes}, {"weir's cpu", UnitCores}} {
+		if some(func(r *Record) bool { return r.Resources[i] != nil }) {
+			out = append(out, reading{familyResources, x.name, x.unit, false, func(r *Record) (float64, known) {
+				v, ok := value(r.Resources[i])
+				return v, known{no: !ok}
 			}})
 		}
 	}
 	return out
 }
 
-// resources returns the total use of the servers that weir started, and of weir with its client library.
-func resources(some func(func(*result.Result) bool) bool) []reading {
-	sum := func(r *result.Result, add func(i int) (float64, bool)) (float64, known) {
+// resourcesOf returns the total use of the servers that weir started, and of weir with its client library, in
+// the order of resources; nil: unknown.
+func resourcesOf(r *result.Result) (out [numResources]*float64) {
+	sum := func(add func(i int) (float64, bool)) *float64 {
 		if r.Servers == nil || len(r.Servers.Processes) == 0 {
-			return 0, known{no: true}
+			return nil
 		}
 		total := 0.0
 		for i := range r.Servers.Processes {
 			v, ok := add(i)
 			if !ok {
-				return 0, known{no: true}
+				return nil
 			}
 			total += v
 		}
-		return total, known{}
+		return &total
 	}
-	var out []reading
-	for _, x := range []reading{
-		{familyResources, "servers' cpu", UnitCores, false, func(r *result.Result) (float64, known) {
-			return sum(r, func(i int) (float64, bool) { return value(r.Servers.Processes[i].Cores) })
-		}},
-		{familyResources, "servers' memory", UnitBytes, false, func(r *result.Result) (float64, known) {
-			return sum(r, func(i int) (float64, bool) {
-				n := r.Servers.Processes[i].RSSMaxBytes
-				if n == nil {
-					return 0, false
-				}
-				return float64(*n), true
-			})
-		}},
-		{familyResources, "weir's cpu", UnitCores, false, func(r *result.Result) (float64, known) {
-			cores, any := 0.0, false
-			add := func(u *host.Usage) bool {
-				if u == nil || u.CPUSeconds == nil || u.SpanS <= 0 {
-					return false
-				}
-				cores, any = cores+*u.CPUSeconds/u.SpanS, true
-				return true
-			}
-			if len(r.Agents) == 0 {
-				add(r.Host.Usage)
-			}
-			for _, a := range r.Agents {
-				if a.Host == nil || !add(a.Host.Usage) {
-					return 0, known{no: true}
-				}
-			}
-			return cores, known{no: !any}
-		}},
-	} {
-		if some(func(r *result.Result) bool { _, is := x.of(r); return !is.no }) {
-			out = append(out, x)
+	out[0] = sum(func(i int) (float64, bool) { return value(r.Servers.Processes[i].Cores) })
+	out[1] = sum(func(i int) (float64, bool) {
+		n := r.Servers.Processes[i].RSSMaxBytes
+		if n == nil {
+			return 0, false
 		}
+		return float64(*n), true
+	})
+	cores, any := 0.0, false
+	add := func(u *host.Usage) bool {
+		if u == nil || u.CPUSeconds == nil || u.SpanS <= 0 {
+			return false
+		}
+		cores, any = cores+*u.CPUSeconds/u.SpanS, true
+		return true
+	}
+	if len(r.Agents) == 0 {
+		add(r.Host.Usage)
+	}
+	for _, a := range r.Agents {
+		if a.Host == nil || !add(a.Host.Usage) {
+			return out
+		}
+	}
+	if any {
+		out[2] = &cores
 	}
 	return out
 }
@@ -390,7 +356,7 @@ func (x reading) read(used [][]Run) (*Figure, *Missing) {
 		v := Values{Side: letter(i)}
 		flags := make([]bool, len(runs))
 		for n, r := range runs {
-			value, is := x.of(r.Result)
+			value, is := x.of(r.Record)
 			if is.no {
 				if missing == nil {
 					missing = &Missing{Family: x.family, Name: x.name, Needs: is.needs, Has: is.hasIt}

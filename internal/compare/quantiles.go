@@ -51,11 +51,22 @@ type PointSide struct {
 // described returns the percentiles of a shift function.
 func described() []float64 { return []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9} }
 
-// shiftFunctions returns one for each compared distribution with a histogram in every run.
-func shiftFunctions(used [][]Run) []ShiftFunction {
+// shiftFunctions returns one for each compared distribution with a histogram in every run; byRecord: with
+// percentiles in every run's record.
+func shiftFunctions(used [][]Run, byRecord bool) []ShiftFunction {
 	out := []ShiftFunction{}
 	all := slices.Concat(used...)
-	for _, k := range latencies() {
+	for i, k := range latencies() {
+		if byRecord {
+			if n := len(out); n > 0 && serviceOf(out[n-1].Family) == k.String() {
+				continue
+			}
+			if f := recordedShift(used, i); len(f.Points) > 0 {
+				f.Family = k.String()
+				out = append(out, f)
+			}
+			continue
+		}
 		tag, censored := result.Tag(k, measure.Measure), result.CensoredTag(k, measure.Measure)
 		has := func(r Run) bool { return r.Counts[tag] != nil || r.Counts[censored] != nil }
 		if slices.ContainsFunc(all, func(r Run) bool { return !has(r) }) {
@@ -106,15 +117,10 @@ func (f *ShiftFunction) add(side string, runs []Run, tag, censored string) {
 			values[n] = result.Bound(float64(ns), atLeast)
 			x.MedianSupported = x.MedianSupported && stats.Supported(r.counts.Total(), point.P)
 		}
-		median, lowest, highest := result.Spread(values)
-		x.RunsLoNS, x.RunsLoAtLeast = whole(lowest)
-		x.RunsHiNS, x.RunsHiAtLeast = whole(highest)
-		x.MedianNS, x.MedianAtLeast = whole(median)
+		x.spread(values)
+		x.percentFrom(point.Sides)
 		if len(point.Sides) > 0 {
 			base := point.Sides[0]
-			if !base.MedianAtLeast && !x.MedianAtLeast && base.MedianNS > 0 {
-				x.MedianPercent = new(100 * float64(x.MedianNS-base.MedianNS) / float64(base.MedianNS))
-			}
 			if !base.AtLeast && !x.AtLeast {
 				x.ShiftNS = new(x.NS - base.NS)
 				if base.NS > 0 {
@@ -124,6 +130,48 @@ func (f *ShiftFunction) add(side string, runs []Run, tag, censored string) {
 		}
 		point.Sides = append(point.Sides, x)
 	}
+}
+
+// spread fills in the percentile of the runs.
+func (x *PointSide) spread(values []result.Value) {
+	median, lowest, highest := result.Spread(values)
+	x.RunsLoNS, x.RunsLoAtLeast = whole(lowest)
+	x.RunsHiNS, x.RunsHiAtLeast = whole(highest)
+	x.MedianNS, x.MedianAtLeast = whole(median)
+}
+
+// percentFrom fills in how far the median lies from that of the base, the first of sides.
+func (x *PointSide) percentFrom(sides []PointSide) {
+	if len(sides) == 0 {
+		return
+	}
+	if base := sides[0]; !base.MedianAtLeast && !x.MedianAtLeast && base.MedianNS > 0 {
+		x.MedianPercent = new(100 * float64(x.MedianNS-base.MedianNS) / float64(base.MedianNS))
+	}
+}
+
+// recordedShift is a shift function of the percentiles that all records have of a distribution.
+func recordedShift(used [][]Run, dist int) (f ShiftFunction) {
+	for j, p := range tested() {
+		point := Point{P: p}
+		lacks := p >= 100
+		for i, runs := range used {
+			x := PointSide{Side: letter(i), MedianSupported: true}
+			values := make([]result.Value, len(runs))
+			for n, r := range runs {
+				v, is := r.Record.Dists[dist].at(j)
+				values[n] = result.Bound(v, is.atLeast)
+				lacks = lacks || is.no
+			}
+			x.spread(values)
+			x.percentFrom(point.Sides)
+			point.Sides = append(point.Sides, x)
+		}
+		if !lacks {
+			f.Points = append(f.Points, point)
+		}
+	}
+	return f
 }
 
 // ranked are samples; those from a rank on are lower bounds. The percentiles are those of

@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"math"
 	"slices"
 
 	"github.com/weirmq/weir/measure"
@@ -113,15 +112,15 @@ func (c *Course) halve() {
 // end describes what had not arrived when the run ended.
 func (c *Course) Effects(faults []result.Fault, from, to, ended int64, end End) {
 	var calm []part // before the first fault
-	counted := int64(math.MinInt64)
+	first, counted := true, 0
 	for i := range faults {
 		f := &faults[i]
 		if len(f.Processes) == 0 {
 			continue // it did not happen
 		}
 		began := earliest(f)
-		if counted == math.MinInt64 {
-			calm = c.calm(from, began)
+		if first {
+			calm, first = c.calm(from, began), false
 		}
 		until, late, last := to, ended, true
 		for j := range faults[i+1:] {
@@ -132,12 +131,14 @@ func (c *Course) Effects(faults []result.Fault, from, to, ended int64, end End) 
 			}
 		}
 		f.Effect = c.effect(calm, began, until, late, end)
-		for _, p := range c.between(began, late) {
-			// A step counts once: for the first fault that started in it, or else for the latest one before.
-			if p.from < counted || !last && p.to > late && p.from > began {
-				continue
+		// A step counts once: for the first fault that started in it, or else for the latest one before. Steps
+		// of a fleet overlap, since its agents do not read at the same instant.
+		lo, hi := c.bounds(began, late)
+		for counted = max(counted, lo); counted < hi; counted++ {
+			p := c.parts[counted]
+			if !last && p.to > late && p.from > began {
+				break
 			}
-			counted = p.to
 			failed(f.Effect, p)
 		}
 	}
@@ -331,17 +332,23 @@ func longer(a, before *result.Span) *result.Span {
 
 // between returns the steps that end after from and start before to.
 func (c *Course) between(from, to int64) []part {
-	lo, _ := slices.BinarySearchFunc(c.parts, from, func(p part, at int64) int {
+	lo, hi := c.bounds(from, to)
+	return c.parts[lo:hi]
+}
+
+// bounds returns the first step of between, and the one after the last.
+func (c *Course) bounds(from, to int64) (lo, hi int) {
+	lo, _ = slices.BinarySearchFunc(c.parts, from, func(p part, at int64) int {
 		if p.to <= at {
 			return -1
 		}
 		return 1
 	})
-	hi, _ := slices.BinarySearchFunc(c.parts, to, func(p part, at int64) int {
+	hi, _ = slices.BinarySearchFunc(c.parts, to, func(p part, at int64) int {
 		if p.from < at {
 			return -1
 		}
 		return 1
 	})
-	return c.parts[lo:max(lo, hi)]
+	return lo, max(lo, hi)
 }

@@ -452,6 +452,22 @@ func TestFailureCountsForOneFault(t *testing.T) {
 	}
 }
 
+// TestFailuresOfOverlappingStepsCount: the agents of a fleet do not read at the same instant, so that a step
+// begins before the one before it ends.
+func TestFailuresOfOverlappingStepsCount(t *testing.T) {
+	var c Course
+	for i := range int64(20) {
+		iv := &measure.Interval{From: i*1e8 - 1e6, To: (i + 1) * 1e8}
+		iv.Counters[measure.Measure] = measure.Counters{Sent: 100, Failed: 100}
+		c.Add(iv, false)
+	}
+	faults := []result.Fault{{Processes: []string{"p"}, BeganNS: 5e8 + 5e7}, {Processes: []string{"p"}, BeganNS: 12e8 + 5e7}}
+	c.Effects(faults, 0, 20e8, 20e8, End{})
+	if one, two := faults[0].Effect.Failed, faults[1].Effect.Failed; one != 700 || two != 800 {
+		t.Errorf("%d and %d failed; want 700 and 800", one, two)
+	}
+}
+
 // TestFaultStartIncludesClockError: the agent's clock may be off by the fault's stated error.
 func TestFaultStartIncludesClockError(t *testing.T) {
 	for bound, want := range map[int64]uint64{0: 0, 2e6: 100} {

@@ -388,7 +388,7 @@ func (d *drive) read(i int, r *protocol.Report) error {
 		}
 	}
 	x.done = true
-	f.Part.Gone = protocol.ErrorOf(f.Gone, "")
+	f.Part.Gone = protocol.ErrorOf(f.Gone, f.GoneKind)
 	d.mu.Lock()
 	d.finals[i] = f
 	d.mu.Unlock()

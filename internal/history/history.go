@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirmq/weir/internal/compare"
@@ -153,15 +155,26 @@ const (
 
 // Of finds the changes of runs, ordered by their start. The error wraps ErrTooFew or ErrSameRun.
 func Of(runs []compare.Run, o Options) (*History, error) {
+	runs = compare.Recorded(runs)
 	if err := once(runs); err != nil {
 		return nil, err
 	}
-	h := &History{Schema: Schema, Alpha: o.Alpha, Least: o.Least, Latest: o.Latest, Series: []Series{}}
+	h := &History{Schema: Schema, Alpha: o.Alpha, Least: o.Least, Latest: o.Latest}
 	enough := false
 	most, needs := 0, 0
-	for _, alike := range compare.Alike(runs) {
-		s := follow(alike, o)
-		h.Series = append(h.Series, s)
+	alike := compare.Alike(runs)
+	h.Series = make([]Series, len(alike))
+	var all sync.WaitGroup
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range alike {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			h.Series[i] = follow(alike[i], o)
+		})
+	}
+	all.Wait()
+	for _, s := range h.Series {
 		enough = enough || len(s.Runs) >= LeastRuns && s.Needs == 0
 		if len(s.Runs) > most {
 			most, needs = len(s.Runs), s.Needs
@@ -182,7 +195,7 @@ func once(runs []compare.Run) error {
 	var errs []error
 	seen := map[string]string{}
 	for _, r := range runs {
-		id := r.Result.Run.ID
+		id := r.Record.ID
 		if was, twice := seen[id]; twice && id != "" {
 			errs = append(errs, fmt.Errorf("%s is a copy of %s: it %w", r.Dir, was, ErrSameRun))
 		}
@@ -194,11 +207,11 @@ func once(runs []compare.Run) error {
 // follow finds the changes of one series.
 func follow(runs []compare.Run, o Options) Series {
 	began := func(r compare.Run) time.Time {
-		t, _ := time.Parse(time.RFC3339Nano, r.Result.Run.StartedAt) // one without a time comes first
+		t, _ := time.Parse(time.RFC3339Nano, r.Record.StartedAt) // one without a time comes first
 		return t
 	}
 	slices.SortStableFunc(runs, func(a, b compare.Run) int { return began(a).Compare(began(b)) })
-	s := Series{Name: runs[0].Result.Run.Scenario(), Driver: runs[0].Result.System.Driver, Runs: []Run{}, LeftOut: []LeftOut{}, Figures: []Figure{}, Missing: []compare.Missing{}}
+	s := Series{Name: runs[0].Record.Scenario, Driver: runs[0].Record.Fact("driver"), Runs: []Run{}, LeftOut: []LeftOut{}, Figures: []Figure{}, Missing: []compare.Missing{}}
 	var used []compare.Run
 	for _, r := range runs {
 		if why := r.LeftOut(); why != "" {
@@ -210,7 +223,7 @@ func follow(runs []compare.Run, o Options) Series {
 	s.Older = max(0, len(used)-MostRuns)
 	used = used[s.Older:]
 	for _, r := range used {
-		s.Runs = append(s.Runs, Run{Dir: r.Dir, ID: r.Result.Run.ID, StartedAt: r.Result.Run.StartedAt})
+		s.Runs = append(s.Runs, Run{Dir: r.Dir, ID: r.Record.ID, StartedAt: r.Record.StartedAt})
 	}
 	if len(used) < LeastRuns {
 		return s

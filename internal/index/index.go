@@ -17,14 +17,15 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/userfile"
 )
 
-// schema is the format name of the file: one JSON line for the header, and one for each row.
-const schema = "weir.index/v2"
+// schema is the format name of the file: one JSON line for the header, and one for each entry (see line).
+const schema = "weir.index/v3"
 
 // longestLine limits a line of the file. The texts of a row are limited too, see readRow.
-const longestLine = 64 << 10
+const longestLine = 1 << 20
 
 // ErrForeign is wrapped by Open if the file is not an index written by weir.
 var ErrForeign = errors.New("is not an index of weir")
@@ -40,18 +41,20 @@ type Index struct {
 
 	mu   sync.RWMutex
 	rows map[string]*entry // by folder, at most mostRuns; guarded by mu. Entries are immutable
+	news uint64            // changes of rows so far; guarded by mu
 }
 
 // An entry is a row, and the state of the folder when it was read.
 type entry struct {
-	Row   Row
-	Stamp string
-	words string // the row's texts in lower case, for search
+	Row    Row
+	Stamp  string
+	record *compare.Record // nil for anything but a readable run that ended
+	words  string          // the row's texts in lower case, for search
 }
 
-func entryOf(r Row, stamp string) *entry {
+func entryOf(r Row, rec *compare.Record, stamp string) *entry {
 	words := strings.Join([]string{r.Dir, r.Name, r.Scenario, r.Driver, r.Server, r.Guarantee, r.Status, r.SLO}, "\n")
-	return &entry{Row: r, Stamp: stamp, words: strings.ToLower(words)}
+	return &entry{Row: r, Stamp: stamp, record: rec, words: strings.ToLower(words)}
 }
 
 // head is the first line of the file.
@@ -61,7 +64,8 @@ type head struct {
 	Rows   int    `json:"rows"`
 }
 
-// Open opens the index of the folder dir in the file at path, and creates it if necessary. A broken
+// Open opens the index of the folder dir in the file at path, and creates it if necessary. Without a path it is
+// kept in memory only. A broken
 // index, or one of another version or folder, is rebuilt. Any other file is rejected with ErrForeign.
 // The caller must close the index.
 func Open(ctx context.Context, dir, path string) (*Index, error) {
@@ -102,11 +106,21 @@ func (x *Index) Close() error { return x.root.Close() }
 // Dir returns the absolute path of the folder.
 func (x *Index) Dir() string { return x.dir }
 
+// News counts the changes of the index: what is made from its rows stays true as long as the number is the same.
+func (x *Index) News() uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.news
+}
+
 // load reads the rows for the folder dir from a file: none if the file is missing, damaged, or of
 // another version or folder. It rejects a file that weir did not write, since that would be
 // overwritten.
 func load(ctx context.Context, dir, path string) (map[string]*entry, error) {
 	rows := map[string]*entry{}
+	if path == "" {
+		return rows, nil
+	}
 	f, err := userfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return rows, nil
@@ -127,12 +141,13 @@ func load(ctx context.Context, dir, path string) (map[string]*entry, error) {
 	if h.Schema != schema || h.Dir != dir {
 		return rows, nil
 	}
+	var facts factTable
 	for lines.Scan() && len(rows) < mostRuns && ctx.Err() == nil {
-		var e entry
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
+		e, err := facts.decode(lines.Bytes())
+		if err != nil {
 			break
 		}
-		rows[e.Row.Dir] = entryOf(e.Row, e.Stamp)
+		rows[e.Row.Dir] = e
 	}
 	if len(rows) != h.Rows {
 		clear(rows)
@@ -140,8 +155,11 @@ func load(ctx context.Context, dir, path string) (map[string]*entry, error) {
 	return rows, ctx.Err()
 }
 
-// store writes the file atomically.
+// store writes the file atomically, if there is to be one.
 func (x *Index) store(ctx context.Context) (err error) {
+	if x.file == "" {
+		return nil
+	}
 	x.mu.RLock()
 	rows := make([]*entry, 0, len(x.rows))
 	for _, e := range x.rows {
@@ -160,9 +178,10 @@ func (x *Index) store(ctx context.Context) (err error) {
 	w := bufio.NewWriter(f)
 	lines := json.NewEncoder(w)
 	err = lines.Encode(head{schema, x.dir, len(rows)})
+	var facts factTable
 	for i := 0; i < len(rows) && err == nil; i++ {
 		if err = ctx.Err(); err == nil {
-			err = lines.Encode(rows[i])
+			err = lines.Encode(facts.line(rows[i]))
 		}
 	}
 	if err == nil {

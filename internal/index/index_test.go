@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unique"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/result"
 )
 
@@ -276,7 +278,7 @@ func many(b testing.TB, n int) *Index {
 	x := opened(b, b.TempDir(), filepath.Join(b.TempDir(), "i"))
 	for i := range n {
 		v := result.Exactly(float64(i))
-		x.put([]*entry{entryOf(Row{Dir: fmt.Sprintf("night-%04d/run-%d", i/10, i%10), Kind: Ended, Name: fmt.Sprintf("run-%d", i), Scenario: fmt.Sprintf("scenario %d", i%20), Driver: fmt.Sprintf("system%d", i%7), Started: morning.Add(time.Duration(i) * time.Minute), Status: "valid", P99: &v}, "")})
+		x.put([]*entry{entryOf(Row{Dir: fmt.Sprintf("night-%04d/run-%d", i/10, i%10), Kind: Ended, Name: fmt.Sprintf("run-%d", i), Scenario: fmt.Sprintf("scenario %d", i%20), Driver: fmt.Sprintf("system%d", i%7), Started: morning.Add(time.Duration(i) * time.Minute), Status: "valid", P99: &v}, nil, "")})
 	}
 	return x
 }
@@ -295,5 +297,43 @@ func BenchmarkListOfTenThousand(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// The records of a reopened index are those that were read, and nothing keeps a whole result.
+func TestRecordsOutliveTheirFolders(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "i")
+	ran(t, filepath.Join(dir, "a"), "short", "nats", morning, result.Valid)
+	ran(t, filepath.Join(dir, "b"), "longer", "nats", morning.Add(time.Hour), result.Invalid)
+	settings := "name: nightly\nsystem: {driver: nats}\nload: {rate: 1000/s}\n"
+	environment := `{"schema":"weir.environment/v1","hosts":[{"hostname":"h1","cores":2}],"system":{"settings":{"sync":"` + strings.Repeat("x", 1000) + `"}}}`
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a", result.FileScenario), []byte(settings), 0o600), os.WriteFile(filepath.Join(dir, "a", result.FileEnvironment), []byte(environment), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	runs := func(x *Index) []compare.Run {
+		found, err := x.Runs(t.Context(), Query{Sort: "oldest"})
+		if err != nil || len(found.Unread) > 0 {
+			t.Fatal(err, found.Unread)
+		}
+		return found.Runs
+	}
+	x := opened(t, dir, file)
+	was := runs(x)
+	if err := os.RemoveAll(filepath.Join(dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(t.Context(), dir, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if diff := cmp.Diff(was, runs(again), cmp.Comparer(func(a, b unique.Handle[compare.Fact]) bool { return a == b })); diff != "" {
+		t.Errorf("reopened (-read +reopened):\n%s", diff)
+	}
+	if len(was) != 2 || was[1].Record.Left != "INVALID" || was[0].Record.Fact("load.rate") != "1000/s" || was[0].Record.Fact("host") != "h1" || len(was[0].Record.Fact("setting sync")) > 310 {
+		t.Errorf("records: %+v", was)
+	}
+	if q := was[0].Record.Dists[0]; q == nil || q.NS[4] != 5000 || string(q.Known[:]) != "=--->?--" {
+		t.Errorf("percentiles: %+v", q)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
@@ -27,7 +28,7 @@ type Query struct {
 	Below    string // only this folder and those below it
 	Sort     string // one of Sorts; "": newest first
 	From     int    // number of rows to skip
-	Most     int    // maximum number of rows; 0: MostListed
+	Most     int    // maximum number of rows; 0: MostListed in a list
 }
 
 // MostListed limits the rows of a list, and mostWords the words of a search.
@@ -97,35 +98,78 @@ type Listing struct {
 
 // List returns the rows of a query.
 func (x *Index) List(ctx context.Context, q Query) (Listing, error) {
+	if q.Most <= 0 || q.Most > MostListed {
+		q.Most = MostListed
+	}
+	found, total := x.find(q)
+	l := Listing{Total: total, Rows: make([]Row, len(found))}
+	for i, e := range found {
+		l.Rows[i] = e.Row
+	}
+	return l, ctx.Err()
+}
+
+// A Found is what Runs returns.
+type Found struct {
+	Runs   []compare.Run // with their records
+	Unread []Row         // those that have none: unreadable, or without a result
+}
+
+// Runs returns the records of a query's runs, for comparisons and histories: all of them, unless Most says
+// otherwise. It reads no folder.
+func (x *Index) Runs(ctx context.Context, q Query) (Found, error) {
+	found, _ := x.find(q)
+	var f Found
+	for _, e := range found {
+		if e.record == nil {
+			f.Unread = append(f.Unread, e.Row)
+			continue
+		}
+		f.Runs = append(f.Runs, compare.Run{Dir: e.Row.Dir, Record: e.record})
+	}
+	return f, ctx.Err()
+}
+
+// Run returns the record of the run in a folder. The error wraps ErrUnknown, or says why it cannot be read.
+func (x *Index) Run(_ context.Context, dir string) (compare.Run, error) {
+	x.mu.RLock()
+	e := x.rows[dir]
+	x.mu.RUnlock()
+	switch {
+	case e == nil:
+		return compare.Run{}, fmt.Errorf("%s: %w", dir, ErrUnknown)
+	case e.record == nil:
+		return compare.Run{}, fmt.Errorf("%s: it cannot be read: %s", dir, cmp.Or(e.Row.Wrong, "it has no result"))
+	}
+	return compare.Run{Dir: dir, Record: e.record}, nil
+}
+
+// find returns the entries of a query and how many match.
+func (x *Index) find(q Query) (found []*entry, total int) {
 	order := orders[q.Sort]
 	if order == nil {
 		order = orders["newest"]
 	}
 	takes := q.takes()
-	var rows []*Row
 	x.mu.RLock()
 	for _, e := range x.rows {
 		if takes(e) {
-			rows = append(rows, &e.Row)
+			found = append(found, e)
 		}
 	}
 	x.mu.RUnlock()
-	slices.SortFunc(rows, func(a, b *Row) int {
-		if c := order(a, b); c != 0 {
+	slices.SortFunc(found, func(a, b *entry) int {
+		if c := order(&a.Row, &b.Row); c != 0 {
 			return c
 		}
-		return cmp.Compare(a.Dir, b.Dir)
+		return cmp.Compare(a.Row.Dir, b.Row.Dir)
 	})
-	l := Listing{Total: len(rows)}
-	most := q.Most
-	if most <= 0 || most > MostListed {
-		most = MostListed
+	total = len(found)
+	found = found[min(max(0, q.From), len(found)):]
+	if q.Most > 0 {
+		found = found[:min(q.Most, len(found))]
 	}
-	rows = rows[min(max(0, q.From), len(rows)):]
-	for _, r := range rows[:min(most, len(rows))] {
-		l.Rows = append(l.Rows, *r)
-	}
-	return l, ctx.Err()
+	return found, total
 }
 
 // takes returns the condition of a query.

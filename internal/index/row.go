@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
@@ -27,41 +28,50 @@ const (
 
 // A Row is the list entry of a folder. All texts come from its files.
 type Row struct {
-	Dir       string // relative to the index's folder, with slashes
-	Kind      Kind
-	Name      string // of the run
-	Scenario  string // scenario that it repeats
-	Driver    string
-	Server    string // name and version
-	Guarantee string
-	Started   time.Time // zero: unknown
-	Touched   time.Time // last change of its files, by the file system's clock
-	Status    string    // valid, suspect, invalid; "interrupted" takes precedence; "": no verdict
-	SLO       string    // pass, fail or undecided: the worst of its objectives; "": none
-	Wrong     string    // why it cannot be read; "": it can
+	Dir       string    `json:"dir"` // relative to the index's folder, with slashes
+	Kind      Kind      `json:"kind"`
+	Name      string    `json:"name"`               // of the run
+	Scenario  string    `json:"scenario,omitempty"` // scenario that it repeats
+	Repeat    int       `json:"repeat,omitempty"`   // number in its series, from 1; 0: a single run
+	Driver    string    `json:"driver,omitempty"`
+	Server    string    `json:"server,omitempty"` // name and version
+	Host      string    `json:"host,omitempty"`   // where weir ran; "": unknown
+	Guarantee string    `json:"guarantee,omitempty"`
+	Mode      string    `json:"mode,omitempty"`
+	Started   time.Time `json:"started,omitzero"` // zero: unknown
+	Touched   time.Time `json:"touched"`          // last change of its files, by the file system's clock
+	Status    string    `json:"status,omitempty"` // valid, suspect, invalid; "interrupted" takes precedence; "": no verdict
+	SLO       string    `json:"slo,omitempty"`    // pass, fail or undecided: the worst of its objectives; "": none
+	Wrong     string    `json:"wrong,omitempty"`  // why it cannot be read; "": it can
 
-	Rate     *float64      // offered per second, in an open loop
-	Received *float64      // per second; confirmed if nothing is received
-	Family   string        // what the percentiles are of: "e2e response"
-	P50      *result.Value // ns; nil: not reported, or too few samples
-	P99      *result.Value
-	P999     *result.Value
+	Lost   uint64 `json:"lost,omitempty"` // messages of the whole run, like Failed
+	Failed uint64 `json:"failed,omitempty"`
+
+	Rate     *float64      `json:"rate,omitempty"`     // offered per second, in an open loop
+	Received *float64      `json:"received,omitempty"` // per second; confirmed if nothing is received
+	Family   string        `json:"family,omitempty"`   // what the percentiles are of: "e2e response"
+	P50      *result.Value `json:"p50,omitempty"`      // ns; nil: not reported, or too few samples
+	P99      *result.Value `json:"p99,omitempty"`
+	P999     *result.Value `json:"p999,omitempty"`
 }
 
 // Limits on what is read of a folder.
 const (
 	longestResult   = 64 << 20
 	longestScenario = 16 << 20
+	longestEnv      = 16 << 20
 	longestText     = 200 // of a text in a list, in bytes
+	mostFacts       = 400 // settings and facts of a run
 )
 
-// readRow reads a folder. Errors are recorded in the row.
-func readRow(root *os.Root, f folder) Row {
+// readRow reads a folder. Errors are recorded in the row. The record is nil for anything but a run that ended.
+func readRow(root *os.Root, f folder) (Row, *compare.Record) {
 	row := Row{Dir: f.dir, Kind: f.kind, Touched: f.touched, Name: path.Base(f.dir)}
+	var rec *compare.Record
 	var err error
 	switch f.kind {
 	case Ended:
-		err = row.ended(root)
+		rec, err = row.ended(root)
 	case Capacity:
 		err = row.searched(root)
 	case Unended:
@@ -71,10 +81,13 @@ func readRow(root *os.Root, f folder) Row {
 	if err != nil {
 		row.Wrong = told(err)
 	}
-	for _, s := range []*string{&row.Name, &row.Scenario, &row.Driver, &row.Server, &row.Guarantee, &row.Wrong, &row.Family} {
-		*s = strings.ToValidUTF8(cut(*s), "�")
+	for _, s := range []*string{&row.Name, &row.Scenario, &row.Driver, &row.Server, &row.Host, &row.Guarantee, &row.Mode, &row.Wrong, &row.Family} {
+		*s = strings.ToValidUTF8(compare.Short(*s, longestText), "�")
 	}
-	return row
+	if rec != nil {
+		rec.Name, rec.Scenario = row.Name, row.Scenario
+	}
+	return row, rec
 }
 
 // told returns the error of a file without its path, which the row already has.
@@ -85,23 +98,18 @@ func told(err error) string {
 	return err.Error()
 }
 
-func cut(s string) string {
-	if len(s) > longestText {
-		return s[:longestText] + "…"
-	}
-	return s
-}
-
-func (r *Row) ended(root *os.Root) error {
+func (r *Row) ended(root *os.Root) (*compare.Record, error) {
 	b, err := userfile.ReadIn(root, path.Join(r.Dir, result.FileResult), longestResult)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	x, err := result.Unmarshal(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.Name, r.Scenario, r.Driver, r.Guarantee = x.Run.Name, x.Run.Scenario(), x.System.Driver, x.System.Guarantee
+	rec, err := r.recorded(root, x)
+	r.Name, r.Scenario, r.Repeat, r.Driver, r.Guarantee = x.Run.Name, x.Run.Scenario(), x.Run.Repeat, x.System.Driver, x.System.Guarantee
+	r.Mode, r.Lost, r.Failed = x.Run.Mode, x.MessagesAll.Lost, x.MessagesAll.Failed
 	r.Server = strings.TrimSpace(x.System.Server.Name + " " + x.System.Server.Version)
 	r.Started, _ = time.Parse(time.RFC3339Nano, x.Run.StartedAt)
 	r.Status = string(x.Verdict.Status)
@@ -115,9 +123,9 @@ func (r *Row) ended(root *os.Root) error {
 		}
 	}
 	if x.Run.Loop != result.LoopClosed {
-		r.Rate = &x.Throughput.OfferedPerS
+		r.Rate = new(x.Throughput.OfferedPerS) // a copy: a pointer into the result would keep all of it
 	}
-	r.Received = &x.Throughput.ConfirmedPerS
+	r.Received = new(x.Throughput.ConfirmedPerS)
 	if perS, known := x.Throughput.Received(); known && x.Consuming() {
 		r.Received = &perS
 	}
@@ -137,7 +145,41 @@ func (r *Row) ended(root *os.Root) error {
 			break
 		}
 	}
-	return nil
+	return rec, err
+}
+
+// recorded reads what comparisons and histories need besides the result.
+func (r *Row) recorded(root *os.Root, x *result.Result) (*compare.Record, error) {
+	run := compare.Run{Result: x}
+	var err error
+	if run.Scenario, err = optional(root, path.Join(r.Dir, result.FileScenario), longestScenario); err != nil {
+		return nil, err
+	}
+	switch b, err := optional(root, path.Join(r.Dir, result.FileEnvironment), longestEnv); {
+	case err != nil:
+		return nil, err
+	case b != nil:
+		if run.Environment, err = result.UnmarshalEnvironment(b); err != nil {
+			return nil, fmt.Errorf("%s: %w", result.FileEnvironment, err)
+		}
+		for i := range run.Environment.Hosts[:min(1, len(run.Environment.Hosts))] {
+			r.Host = run.Environment.Hosts[i].Hostname
+		}
+	}
+	rec := compare.NewRecord(run)
+	if len(rec.Facts) > mostFacts {
+		return nil, fmt.Errorf("it has %d settings (at most %d)", len(rec.Facts), mostFacts)
+	}
+	return rec, nil
+}
+
+// optional reads a file that may be missing.
+func optional(root *os.Root, name string, most int64) ([]byte, error) {
+	b, err := userfile.ReadIn(root, name, most)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
 }
 
 func (r *Row) searched(root *os.Root) error {

@@ -73,7 +73,8 @@ func (x *Index) Sync(ctx context.Context, told func(Synced)) (Synced, error) {
 		s.Read++
 		x.read++
 		ended = ended || f.kind != Unended
-		if batched = append(batched, entryOf(readRow(x.root, f), f.stamp)); len(batched) == batch {
+		row, rec := readRow(x.root, f)
+		if batched = append(batched, entryOf(row, rec, f.stamp)); len(batched) == batch {
 			flush()
 		}
 		return nil
@@ -189,6 +190,7 @@ func (x *Index) put(entries []*entry) {
 	for _, e := range entries {
 		x.rows[e.Row.Dir] = e
 	}
+	x.news += uint64(len(entries))
 }
 
 // keep removes all folders except the seen ones, and returns how many.
@@ -197,5 +199,7 @@ func (x *Index) keep(seen map[string]bool) (gone int) {
 	defer x.mu.Unlock()
 	before := len(x.rows)
 	maps.DeleteFunc(x.rows, func(dir string, _ *entry) bool { return !seen[dir] })
-	return before - len(x.rows)
+	gone = before - len(x.rows)
+	x.news += uint64(gone)
+	return gone
 }

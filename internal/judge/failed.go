@@ -104,16 +104,16 @@ func failed(s *subject) check {
 	if refused.Code != "" {
 		advice = "failed.lacks"
 	}
-	cause := say("failed.load")
+	cause := []finding.Finding{say("failed.load")}
 	switch after, fault := s.afterFaults(); {
 	case after >= n:
-		cause = say("failed.after_fault", "fault", fault)
+		cause = []finding.Finding{say("failed.after_fault", "fault", fault)}
 	case after > 0 && after >= m.Failed: // the others' failures have no times
-		cause = say("failed.failed_after_fault", "fault", fault)
+		cause = []finding.Finding{say("failed.failed_after_fault", "fault", fault)}
 	case after > 0:
-		cause = say("failed.partly_after_fault", "after", after, "fault", fault, "others", n-after)
+		cause = []finding.Finding{say("failed.partly_after_fault", "after", after, "fault", fault, "others", n-after)}
 	case refused.Code != "":
-		cause = refused
+		cause = []finding.Finding{refused}
 	case s.slowStart() > 0:
 		slow := s.slowStart()
 		says := []finding.Finding{say("failed.bounds"), warmUpFor(slow), say("failed.warm_up")}
@@ -122,8 +122,12 @@ func failed(s *subject) check {
 		}
 		c.find(result.Suspect, slices.Concat([]finding.Finding{say("failed.slow_start", "slow", math.Round(slow))}, frequent, says)...)
 		return c
+	default:
+		if slow := s.mostlySlowStart().says(); slow != nil {
+			cause = append(slow, say("failed.warm_up"))
+		}
 	}
-	c.find(result.Suspect, slices.Concat([]finding.Finding{cause}, frequent, []finding.Finding{say("failed.accepted"), say(advice)})...)
+	c.find(result.Suspect, slices.Concat(cause, frequent, []finding.Finding{say("failed.accepted"), say(advice)})...)
 	return c
 }
 

@@ -48,6 +48,60 @@ func (s *subject) slowStart() float64 {
 	return took
 }
 
+// A slowerStart is a beginning in which a system confirmed clearly less than afterwards. It is most of a
+// shortfall, but not all of it.
+type slowerStart struct {
+	seconds       float64 // how long it lasted, warm-up included; 0: there is none
+	before, after float64 // confirmed in it and afterwards, as fractions of what was due
+}
+
+// mostlySlowStart returns the beginning that explains most of a run's shortfall: at most half of the run,
+// and afterwards the system missed at most half as much in a second.
+func (s *subject) mostlySlowStart() slowerStart {
+	var due, confirmed, at []float64 // in all until the end of each second
+	d, c, until := 0.0, 0.0, float64(s.WindowFrom())/1e9+s.Run.MeasureS
+	for i := range s.Intervals {
+		x := &s.Intervals[i]
+		end := s.endOf(i)
+		if x.Phase != "warmup" && x.Phase != "measure" || end > until+0.05 {
+			break
+		}
+		c += float64(x.Confirmed)
+		if s.closed() {
+			d += float64(x.Confirmed + x.Failed)
+		} else {
+			d = s.perS * (end - s.Intervals[0].TS)
+		}
+		due, confirmed, at = append(due, d), append(confirmed, c), append(at, end-s.Intervals[0].TS)
+	}
+	if len(s.Faults) > 0 || s.evidence.RateVaries || len(at) == 0 || c >= d {
+		return slowerStart{}
+	}
+	best, last, most := slowerStart{}, 0, 0.0
+	for i := range at[:len(at)-1] {
+		// The split that parts the two rates best: the largest sum of squares between them.
+		k := slowerStart{seconds: at[i], before: confirmed[i] / due[i], after: (c - confirmed[i]) / (d - due[i])}
+		apart := due[i] * (d - due[i]) * (k.after - k.before) * (k.after - k.before)
+		if k.after > k.before && apart > most {
+			best, last, most = k, i, apart
+		}
+	}
+	missed := (1 - best.before) * best.seconds // per message due in a second
+	rest := at[len(at)-1] - best.seconds
+	if 2*(last+1) > len(at) || missed < (missed+(1-best.after)*rest)/2 || 1-best.after > (1-best.before)/2 {
+		return slowerStart{}
+	}
+	return best
+}
+
+// says describes the beginning, and advises a warm-up that leaves it out; nil if there is none.
+func (x slowerStart) says() []finding.Finding {
+	if x.seconds == 0 {
+		return nil
+	}
+	return []finding.Finding{say("slow.mostly", "slow", math.Round(x.seconds), "before", x.before, "after", x.after), warmUpFor(x.seconds)}
+}
+
 // endOf is the end of a second of the run, in seconds since the epoch.
 func (s *subject) endOf(i int) float64 {
 	if i+1 < len(s.Intervals) {

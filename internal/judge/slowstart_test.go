@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/measure"
@@ -53,7 +54,8 @@ func TestASlowStartIsNotTheLoad(t *testing.T) {
 			t.Errorf("%s: %+v; want %s for %s, %v s", name, c.stored(), x.status, x.why, x.seconds)
 		}
 	}
-	if c := rate(of(&jitter)).stored(); c.Values["warmup"] != 6.0 || !SlowAtFirst(c) {
+	c := rate(of(&jitter)).stored()
+	if c.Values["warmup"] != 6.0 || !SlowAtFirst(c) {
 		t.Errorf("%+v; want an advised warm-up of 6 s", c)
 	}
 }
@@ -82,6 +84,70 @@ func TestOnlyInitialShortfallIsSlowStart(t *testing.T) {
 		change(&in)
 		if n := of(&in).slowStart(); n != 0 {
 			t.Errorf("%s: a slow start of %v s; want none", name, n)
+		}
+	}
+}
+
+func TestMostOfAShortfallAtFirst(t *testing.T) {
+	// What an Artemis in a fresh Java process dropped in each second of a run at 6,000/s, at this run's rate.
+	artemis := map[int]uint64{0: 748, 1: 693, 2: 352, 3: 38, 4: 231, 5: 10, 6: 168, 7: 34, 8: 13, 9: 7, 10: 5, 11: 5}
+	waits := cold(nil, nil) // nothing is dropped, and what waited for room was never sent
+	waits.MessagesAll.Sent, waits.MessagesAll.Confirmed, waits.MessagesAll.Unsent = 9800, 9700, 2200
+	waits.MessagesAll.Unconfirmed, waits.Messages.Sent, waits.Messages.Unsent = 100, 9000, 1000
+	for i := range 3 {
+		waits.Intervals[i].Sent, waits.Intervals[i].Confirmed = 300, 300
+	}
+	for name, x := range map[string]struct {
+		in     result.Result
+		check  func(*subject) check
+		why    string
+		says   string
+		warmup float64
+	}{
+		"dropped": {
+			cold(nil, artemis), rate, "rate.full slow.mostly advice.warm_up",
+			"confirmed 27.9 % of what was offered then, and 91.4 % of what was offered afterwards. That was the first 2 s", 3,
+		},
+		"dropped for half of the run": {
+			cold(nil, map[int]uint64{0: 900, 1: 900, 2: 900, 3: 900, 4: 900, 5: 900, 8: 600, 9: 600}), rate, "rate.full slow.mostly advice.warm_up",
+			"confirmed 10 % of what was offered then, and 80 % of what was offered afterwards. That was the first 6 s", 9,
+		},
+		"failed, one of them later": {
+			cold(map[int]uint64{0: 900, 1: 900, 9: 1}, nil), failed, "slow.mostly advice.warm_up failed.warm_up failed.accepted failed.look",
+			"confirmed 10 % of what was offered then, and 100 % of what was offered afterwards. That was the first 2 s", 3,
+		},
+		"never sent or confirmed": {
+			waits, failed, "slow.mostly advice.warm_up failed.warm_up failed.accepted failed.look",
+			"confirmed 30 % of what was offered then, and 100 % of what was offered afterwards. That was the first 3 s", 5,
+		},
+	} {
+		c := x.check(of(&x.in))
+		if s := c.stored(); whyOf(c) != x.why || !strings.Contains(s.Why, x.says) || s.Values["warmup"] != x.warmup {
+			t.Errorf("%s: %s: %q, warm-up %v s; want %s: %q, %v s", name, whyOf(c), s.Why, s.Values["warmup"], x.why, x.says, x.warmup)
+		}
+	}
+}
+
+func TestOnlyASlowBeginningIsNamed(t *testing.T) {
+	every := func(n uint64) map[int]uint64 {
+		all := map[int]uint64{}
+		for i := range 12 {
+			all[i] = n
+		}
+		return all
+	}
+	slowly := every(300)
+	slowly[0], slowly[1] = 600, 500
+	for name, dropped := range map[string]map[int]uint64{
+		"throughout":                     every(300),
+		"late":                           {8: 900, 9: 900},
+		"for half of it and longer":      {0: 900, 1: 900, 2: 900, 3: 900, 4: 900, 5: 900, 6: 900, 7: 900},
+		"throughout, more at first":      slowly,
+		"at first, but more of it later": {0: 500, 6: 400, 7: 400, 8: 400},
+	} {
+		in := cold(nil, dropped)
+		if c := rate(of(&in)); whyOf(c) != "rate.full" {
+			t.Errorf("%s: %s; want rate.full alone", name, whyOf(c))
 		}
 	}
 }

@@ -211,10 +211,12 @@ func rate(s *subject) check {
 		c.find(result.Invalid, say("rate.behind"))
 	case beyond && slow > 0:
 		c.find(result.Valid, say("rate.slow_start", "slow", math.Round(slow)), warmUpFor(slow))
-	case beyond:
-		c.find(result.Valid, say("rate.full"))
-	case waited:
-		c.find(result.Valid, say("rate.waited"))
+	case beyond || waited:
+		why := say("rate.waited")
+		if beyond {
+			why = say("rate.full")
+		}
+		c.find(result.Valid, append([]finding.Finding{why}, s.mostlySlowStart().says()...)...)
 	case late:
 		if l := lateness(s); l.wrong() {
 			c.with = CheckLateness
@@ -234,6 +236,15 @@ func Full(c result.Check) bool {
 
 // SlowAtFirst reports whether a check that is Full says that the system took the rate later.
 func SlowAtFirst(c result.Check) bool { return Full(c) && says(c, "rate.slow_start") }
+
+// MostlyAtFirst says of a check that is Full, as a clause, that the system took less at first than later; empty
+// for others.
+func MostlyAtFirst(c result.Check) finding.Finding {
+	if !Full(c) || !says(c, "slow.mostly") {
+		return finding.Finding{}
+	}
+	return say("slow.shares", "slow", c.Values["slow"], "before", c.Values["before"], "after", c.Values["after"])
+}
 
 // says reports whether a check has one of the codes. Older versions stored none.
 func says(c result.Check, codes ...string) bool {

@@ -19,7 +19,6 @@ import (
 	"io"
 	"net"
 	"os/signal"
-	"path"
 	"strings"
 	"syscall"
 )
@@ -60,32 +59,6 @@ func rowsOf(pairs [][2]int) (r rows, err error) {
 		r[p[1]] |= 1 << p[0]
 	}
 	return r, nil
-}
-
-// below returns the path of a control group with that name below that of a process. groups and mounts
-// are the contents of the process's cgroup and mountinfo files.
-func below(name, groups, mounts string) (string, error) {
-	own := ""
-	for line := range strings.Lines(groups) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			own = rest
-		}
-	}
-	for line := range strings.Lines(mounts) {
-		before, after, _ := strings.Cut(line, " - ")
-		fields, kind := strings.Fields(before), strings.Fields(after)
-		if len(fields) < 5 || len(kind) == 0 || kind[0] != "cgroup2" {
-			continue
-		}
-		root, at := fields[3], fields[4]
-		if rest, ok := strings.CutPrefix(own, strings.TrimSuffix(root, "/")); ok && own != "" && !strings.Contains(own, "/..") {
-			return path.Join(at, rest, name), nil
-		}
-	}
-	if own == "" {
-		return "", fmt.Errorf("%w: the kernel has no control groups of version 2 (mount -t cgroup2 none /sys/fs/cgroup)", ErrMissing)
-	}
-	return "", fmt.Errorf("%w: the control group %s of this process is not mounted here (mount -t cgroup2 none /sys/fs/cgroup)", ErrMissing, own)
 }
 
 // failWord starts the line of a Check process that failed.

@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/weirmq/weir/internal/cgroup"
 )
 
 // Requirements, for messages.
@@ -23,12 +25,11 @@ const (
 // Path returns the path at which Make creates a control group with that name, below that of this
 // process.
 func Path(name string) (string, error) {
-	groups, err1 := os.ReadFile("/proc/self/cgroup")
-	mounts, err2 := os.ReadFile("/proc/self/mountinfo")
-	if err := errors.Join(err1, err2); err != nil {
-		return "", fmt.Errorf("looking for control groups: %w", err)
+	p, err := cgroup.Path(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrMissing, err)
 	}
-	return below(name, string(groups), string(mounts))
+	return p, nil
 }
 
 // folder returns the group of a node within the group at path; 0 is the group for what all nodes

@@ -24,6 +24,7 @@ type measurement struct {
 	pages       Pages     // nil: no page is drawn
 	entry       result.Entry
 	fifo        bool // pacers of this host get real-time priority
+	wire        Wire
 
 	id   string
 	run  uint32

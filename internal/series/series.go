@@ -27,6 +27,7 @@ type Options struct {
 	Out   string // result folder, which must not exist; "": results/<time>-<name>
 	Host  Host   // starts systems and child processes
 	FIFO  bool   // real-time priority for pacers of this host, if allowed; see engine.Config.FIFO
+	Wire  Wire   // whether kernel instants are recorded on this host
 	Fleet *Fleet // executes the runs; nil: this process, or two with placement split
 
 	Files map[string][]byte // read by the scenarios, by absolute path; for a fleet only
@@ -203,7 +204,7 @@ func (s *Series) Close() error {
 func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome {
 	o := &Outcome{Run: Run{Scenario: t.scenario, Number: t.number, Of: t.of, Several: t.place > 0, Series: t.series, Repeat: t.repeat}}
 	m := newMeasurement(&measurement{
-		host: &s.o.Host, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), fifo: s.o.FIFO, pages: s.o.Pages,
+		host: &s.o.Host, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), fifo: s.o.FIFO, wire: s.o.Wire, pages: s.o.Pages,
 		percentiles: s.o.Percentiles, team: team{agents: s.agents(), files: s.o.Files},
 	})
 	if t.percentiles != nil {

@@ -10,20 +10,19 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view"
-	"github.com/weirmq/weir/result"
 )
 
 // Limits on what one page reads.
 const (
-	mostCompared = 400  // runs of all sides
-	mostOverlaid = 24   // runs
-	mostFollowed = 2000 // runs of a history
+	mostCompared = 400 // runs of all sides
+	mostOverlaid = 24  // runs
 )
 
 // The defaults of weir compare.
@@ -74,7 +73,7 @@ func (s *Server) comparison(ctx context.Context, sides []compare.Side, different
 	if err := s.fill(ctx, sides); err != nil {
 		return nil, err
 	}
-	found, err := compare.Compare(sides, compare.Options{Alpha: alpha, Band: band, AllowDifferent: different})
+	found, err := compare.Compare(sides, compare.Options{Alpha: alpha, Band: band, AllowDifferent: different, Recorded: true})
 	if err != nil {
 		return nil, err
 	}
@@ -141,36 +140,20 @@ func (s *Server) chosen(ctx context.Context, names []string, most int) ([]string
 	return dirs, nil
 }
 
-// fill reads the runs of sides and joins all errors.
+// fill adds the records of sides from the index, and joins all errors.
 func (s *Server) fill(ctx context.Context, sides []compare.Side) error {
 	var errs []error
 	for i := range sides {
 		for j := range sides[i].Runs {
 			r := &sides[i].Runs[j]
-			loaded, err := s.loaded(ctx, r.Dir, result.Loading{Totals: true})
-			*r, errs = loaded, append(errs, err)
+			found, err := s.o.Index.Run(ctx, r.Dir)
+			r.Record, errs = found.Record, append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return refusal{http.StatusUnprocessableEntity, err}
 	}
 	return nil
-}
-
-// loaded reads a run for comparisons and histories.
-func (s *Server) loaded(ctx context.Context, dir string, l result.Loading) (compare.Run, error) {
-	if err := ctx.Err(); err != nil {
-		return compare.Run{}, err
-	}
-	path, err := s.o.Index.Path(ctx, dir)
-	if err != nil {
-		return compare.Run{}, err
-	}
-	e, missing, err := result.Load(path, dir, l)
-	if err != nil {
-		return compare.Run{}, s.unrooted(err)
-	}
-	return compare.RunOf(e, missing), nil
 }
 
 // overlaid is the page of several runs: a table, and their percentiles in one chart.
@@ -217,12 +200,22 @@ func (s *Server) overview(ctx context.Context, dirs []string) ([]byte, error) {
 // followed is the history of the runs that match the list's filters.
 func (s *Server) followed(r *http.Request) (answer, error) {
 	q := queryOf(r.URL.Query())
+	if _, _, err := s.look.fresh(r.Context()); err != nil {
+		return answer{}, s.unrooted(err)
+	}
+	key := fmt.Sprint(s.o.Index.News(), " ", filters(q).Encode())
+	if b, ok := s.made.get(key); ok {
+		return s.within(b, "/?"+filters(q).Encode())
+	}
 	done, err := s.turn(r.Context())
 	if err != nil {
 		return answer{}, err
 	}
 	defer done()
 	b, err := s.historyPage(r.Context(), q)
+	if err == nil {
+		s.made.put(key, b)
+	}
 	if errors.Is(err, history.ErrTooFew) {
 		return s.frame(frame{Title: "No history", Errors: lines(err)})
 	}
@@ -232,29 +225,52 @@ func (s *Server) followed(r *http.Request) (answer, error) {
 	return s.within(b, "/?"+filters(q).Encode())
 }
 
+// mostMade limits the pages that are kept.
+const mostMade = 8
+
+// A madePages keeps the latest histories, which take a second of a core to make. A key names a page and the state
+// of the index that it was made from.
+type madePages struct {
+	mu    sync.Mutex
+	keys  []string // oldest first
+	pages map[string][]byte
+}
+
+func (m *madePages) get(key string) ([]byte, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, ok := m.pages[key]
+	return b, ok
+}
+
+func (m *madePages) put(key string, page []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pages == nil {
+		m.pages = map[string][]byte{}
+	}
+	if m.pages[key] == nil {
+		m.keys = append(m.keys, key)
+	}
+	m.pages[key] = page
+	for len(m.keys) > mostMade {
+		delete(m.pages, m.keys[0])
+		m.keys = m.keys[1:]
+	}
+}
+
 // historyPage is the history of a query's runs as in weir history. The error wraps history.ErrTooFew. It
 // skips unreadable runs, which the list names.
 func (s *Server) historyPage(ctx context.Context, q index.Query) ([]byte, error) {
-	q.Kinds, q.Sort, q.From, q.Most = []index.Kind{index.Ended}, "newest", 0, mostFollowed
-	l, err := s.o.Index.List(ctx, q)
+	q.Kinds, q.Sort, q.From, q.Most = []index.Kind{index.Ended}, "newest", 0, 0
+	all, err := s.o.Index.Runs(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	var runs []compare.Run
-	for _, row := range l.Rows {
-		if row.Wrong != "" {
-			continue
-		}
-		run, err := s.loaded(ctx, row.Dir, result.Loading{})
-		if err != nil {
-			return nil, refusal{http.StatusUnprocessableEntity, err}
-		}
-		runs = append(runs, run)
+	if len(all.Runs) < history.LeastRuns {
+		return nil, fmt.Errorf("%w: these are %d (%d or more of one name, with the same settings)", history.ErrTooFew, len(all.Runs), history.LeastRuns)
 	}
-	if len(runs) < history.LeastRuns {
-		return nil, fmt.Errorf("%w: these are %d (%d or more of one name, with the same settings)", history.ErrTooFew, len(runs), history.LeastRuns)
-	}
-	found, err := history.Of(runs, history.Options{Alpha: alpha, Latest: latest, Seed: 1})
+	found, err := history.Of(all.Runs, history.Options{Alpha: alpha, Latest: latest, Seed: 1})
 	if err != nil {
 		return nil, refusal{http.StatusUnprocessableEntity, err}
 	}

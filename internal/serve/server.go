@@ -53,6 +53,7 @@ type Server struct {
 	names []string
 	busy  chan struct{}
 	look  looker
+	made  madePages
 
 	watching chan struct{} // slots of readers that follow runs
 }

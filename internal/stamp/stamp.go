@@ -115,6 +115,15 @@ func RunOf(b []byte) (run uint32, ok bool) {
 	return uint32(first >> 32), uint16(first) == magic && uint16(first>>16) == check(b)
 }
 
+// Of returns the stream and the sequence number in the header of b, which need not be a whole payload;
+// ok is false if b does not begin with a header of run.
+func Of(b []byte, run uint32) (stream uint32, seq uint64, ok bool) {
+	if r, has := RunOf(b); !has || r != run {
+		return 0, 0, false
+	}
+	return uint32(binary.LittleEndian.Uint64(b[8:])) & MaxStream, binary.LittleEndian.Uint64(b[16:]) & MaxSeq, true
+}
+
 // Read verifies the whole payload b against run. It sets s for Good and Corrupted and leaves it
 // unchanged for Foreign. The header of a corrupted payload is valid too: it has a checksum of its
 // own.

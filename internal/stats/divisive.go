@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,7 +10,7 @@ import (
 // Bounds of ChangePoints.
 const (
 	LeastSegment    = 3   // values between two changes
-	MostForChanges  = 500 // values; their distances take 2 MiB
+	MostForChanges  = 500 // values
 	mostPermuted    = 20000
 	permutedPerPart = 20 // permutations per 1/alpha: the smallest p lies that far below alpha
 )
@@ -59,25 +60,48 @@ func ChangePoints(x []float64, alpha float64, seed uint64) []ChangePoint {
 
 // A division is a series cut into segments.
 type division struct {
-	n        int
-	distance []float64 // n x n
-	order    []int     // indices of the values, as permuted
-	bounds   []int     // starts of the segments, and n
-	rows     []float64 // for each value, the sum of its distances to the others of its segment
+	x      []float64 // from their mean, so that sums lose little
+	order  []int     // indices of the values, as permuted
+	bounds []int     // starts of the segments, and n
+	rows   []float64 // for each value, the sum of its distances to the others of its segment
+	rank   []int     // for each value, its position in its segment in ascending order, from 1
+	sums   sums
 }
 
 func newDivision(x []float64) *division {
 	n := len(x)
-	d := &division{n: n, distance: make([]float64, n*n), order: make([]int, n), bounds: []int{0, n}, rows: make([]float64, n)}
-	for i := range x {
-		d.order[i] = i
-		for j := range i {
-			v := math.Abs(x[i] - x[j])
-			d.distance[i*n+j], d.distance[j*n+i] = v, v
-		}
+	d := &division{x: make([]float64, n), order: make([]int, n), bounds: []int{0, n}, rows: make([]float64, n), rank: make([]int, n)}
+	mean := 0.0
+	for _, v := range x {
+		mean += v / float64(n)
+	}
+	for i, v := range x {
+		d.x[i], d.order[i] = v-mean, i
 	}
 	d.addRows()
 	return d
+}
+
+// A sums is a set of values of one segment by rank, as a Fenwick tree: of the values up to a rank it gives the
+// number and the sum, so that the distances from one value to all of a set take a logarithmic number of steps.
+//
+// Source: P. M. Fenwick, "A new data structure for cumulative frequency tables", Software: Practice and
+// Experience 24 (1994).
+type sums []struct{ n, sum float64 } // from 1
+
+func (s sums) add(rank int, v float64) {
+	for ; rank < len(s); rank += rank & -rank {
+		s[rank].n++
+		s[rank].sum += v
+	}
+}
+
+func (s sums) upTo(rank int) (n, sum float64) {
+	for ; rank > 0; rank -= rank & -rank {
+		n += s[rank].n
+		sum += s[rank].sum
+	}
+	return n, sum
 }
 
 // best returns the split with the largest energy over all segments; at is -1 if no segment is long
@@ -97,7 +121,7 @@ func (d *division) best() (at int, energy float64) {
 //	m n / (m + n) (2 between - within left - within right)
 //
 // of the mean distances. Moving a value from the right part to the left one changes the three sums
-// by its distances to both, so all splits together cost one pass over half of the pairs.
+// by its distances to both, so all splits together take one pass over the values.
 func (d *division) splitOf(from, to int) (at int, energy float64) {
 	size := to - from
 	at = -1
@@ -109,13 +133,14 @@ func (d *division) splitOf(from, to int) (at int, energy float64) {
 		whole += d.rows[value]
 	}
 	whole /= 2
-	left, between := 0.0, 0.0
+	left, between, sum := 0.0, 0.0, 0.0 // sum: of the values in the left part
+	d.sums = append(d.sums[:0], make(sums, size+1)...)
 	for j, value := range d.order[from:to] { // the value moves from the right part to the left one
-		row := d.distance[value*d.n : (value+1)*d.n]
-		toLeft := 0.0
-		for _, other := range d.order[from : from+j] {
-			toLeft += row[other]
-		}
+		x := d.x[value]
+		below, sumBelow := d.sums.upTo(d.rank[value])
+		toLeft := x*(2*below-float64(j)) + sum - 2*sumBelow
+		d.sums.add(d.rank[value], x)
+		sum += x
 		left += toLeft
 		between += d.rows[value] - 2*toLeft
 		m, n := float64(j+1), float64(size-j-1)
@@ -123,7 +148,7 @@ func (d *division) splitOf(from, to int) (at int, energy float64) {
 			continue
 		}
 		right := whole - left - between
-		e := m * n / (m + n) * (2*between/(m*n) - 2*left/(m*(m-1)) - 2*right/(n*(n-1)))
+		e := 2 / (m + n) * (between - left*n/(m-1) - right*m/(n-1))
 		if at < 0 || e > energy {
 			at, energy = from+j+1, e
 		}
@@ -131,15 +156,23 @@ func (d *division) splitOf(from, to int) (at int, energy float64) {
 	return at, energy
 }
 
-// addRows computes rows, which permuting within segments does not change.
+// addRows computes rows and rank, which permuting within segments does not change.
 func (d *division) addRows() {
 	for i := range d.bounds[1:] {
 		from, to := d.bounds[i], d.bounds[i+1]
+		sorted := make([]int, 0, to-from)
+		whole := 0.0
 		for value := from; value < to; value++ {
-			d.rows[value] = 0
-			for other := from; other < to; other++ {
-				d.rows[value] += d.distance[value*d.n+other]
-			}
+			sorted = append(sorted, value)
+			whole += d.x[value]
+		}
+		slices.SortStableFunc(sorted, func(a, b int) int { return cmp.Compare(d.x[a], d.x[b]) })
+		below := 0.0
+		for n, value := range sorted {
+			x := d.x[value]
+			d.rank[value] = n + 1
+			d.rows[value] = x*float64(2*n-len(sorted)) + whole - 2*below
+			below += x
 		}
 	}
 }
@@ -167,7 +200,7 @@ func (d *division) chance(energy, alpha float64, rng *rand.Rand) float64 {
 			part := d.order[d.bounds[i]:d.bounds[i+1]]
 			rng.Shuffle(len(part), func(a, b int) { part[a], part[b] = part[b], part[a] })
 		}
-		if _, e := d.best(); e >= energy*(1-1e-12) {
+		if _, e := d.best(); e >= energy*(1-1e-9) {
 			reached++
 			if reached >= enough {
 				return float64(reached) / float64(done)

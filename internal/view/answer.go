@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -234,6 +235,7 @@ func (t *single) next(scenario string) (command, why string) {
 	searched := r.Run.Mode != result.ModeBacklog // a search is for a rate at which messages are both sent and received
 	bounded := (closed || far) && len(r.Stages) == 0 && searched
 	warmUp, behind := t.unsteady()
+	warmUp = cmp.Or(warmUp, t.warmUpFor(judge.CheckRate))
 	switch {
 	case t.finds(judge.CheckBooks):
 		return "", ""
@@ -243,6 +245,8 @@ func (t *single) next(scenario string) (command, why string) {
 		return met, "what is wrong with the agents"
 	case r.MessagesAll.Lost+r.MessagesAll.Corrupted+r.MessagesAll.Misrouted > 0 || r.Lost().Any():
 		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "what happened when"
+	case t.warmUpFor(judge.CheckFailed) != "" && !t.finds(judge.CheckRun) && !fleet:
+		return again + " " + t.warmUpFor(judge.CheckFailed), "leaves the warm-up out"
 	case t.finds(judge.CheckRun, judge.CheckFailed):
 		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "has the errors"
 	case t.finds(judge.CheckSamples) && !fleet:
@@ -324,12 +328,26 @@ func (t *single) unsteady() (warmUp, behind string) {
 		} else if grows {
 			behind = "the system takes"
 		}
-		if s, advised := c.Values["warmup"].(float64); advised {
-			return fmt.Sprintf("--warmup %gs", s), behind
-		}
-		return advisedWarmUp.FindString(c.Why), behind
+		return cmp.Or(warmUpOf(c), advisedWarmUp.FindString(c.Why)), behind
 	}
 	return "", ""
+}
+
+// warmUpFor returns the warm-up that a check of this name advises, as a flag; "" if none.
+func (t *single) warmUpFor(check string) string {
+	for _, c := range t.r.Verdict.Checks {
+		if c.Name == check && t.r.Verdict.Status != result.Invalid {
+			return warmUpOf(c)
+		}
+	}
+	return ""
+}
+
+func warmUpOf(c result.Check) string {
+	if s, advised := c.Values["warmup"].(float64); advised {
+		return fmt.Sprintf("--warmup %gs", s)
+	}
+	return ""
 }
 
 func charts(scenario string) (command, why string) {

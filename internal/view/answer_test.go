@@ -29,7 +29,15 @@ func TestNextCommandFitsFindings(t *testing.T) {
 			suspect(judge.CheckSteady, "", "If the system was warming up, use a warm-up of 11 s (--warmup 11s).")(r)
 			r.Verdict.Checks = append(r.Verdict.Checks, result.Check{Name: judge.CheckLateness, Status: result.Suspect})
 		}, "weir doctor"},
-		"slow consumers": {suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", ""), "weir capacity 'a b/scenario.yaml' --rate 49/s --slo 'e2e.p99 <= 10ms'"},
+		"a slow start that fails messages": {func(r *result.Result) {
+			suspect(judge.CheckFailed, "", "")(r)
+			r.Verdict.Checks[0].Values = map[string]any{"warmup": 5.0}
+		}, "weir run 'a b/scenario.yaml' --warmup 5s"},
+		"a slow start that drops messages": {func(r *result.Result) {
+			r.Verdict.Checks = []result.Check{{Name: judge.CheckRate, Status: result.Valid, Values: map[string]any{"warmup": 5.0}}}
+		}, "weir run 'a b/scenario.yaml' --warmup 5s"},
+		"failed messages": {suspect(judge.CheckFailed, "", ""), "less 'a b/events.jsonl'"},
+		"slow consumers":  {suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", ""), "weir capacity 'a b/scenario.yaml' --rate 49/s --slo 'e2e.p99 <= 10ms'"},
 		"consumers that nearly keep up": {func(r *result.Result) {
 			suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", "")(r)
 			r.Throughput.ReceivedPerS = new(900.0)

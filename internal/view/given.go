@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/result"
 )
 
@@ -110,6 +112,70 @@ func (at Place) Side(given string, l result.Loading) (compare.Side, error) {
 		}
 	}
 	return side, errors.Join(errs...)
+}
+
+// History returns the runs of all folders that an argument names, with their records, from indexes of these
+// folders, and joins all errors. file returns the file of a folder's index; "" keeps it in memory.
+func (at Place) History(ctx context.Context, given string, file func(dir string) string) (runs []compare.Run, err error) {
+	dirs, err := at.folders(given)
+	errs := []error{err}
+	for _, dir := range dirs {
+		if _, err := os.Stat(at.Path(dir)); err != nil {
+			_, err := at.find(dir)
+			errs = append(errs, err)
+			continue
+		}
+		kept := ""
+		if _, err := os.Stat(filepath.Join(at.Path(dir), result.FileResult)); err != nil { // one run needs no file
+			kept = file(at.Path(dir))
+		}
+		found, err := at.indexed(ctx, dir, kept)
+		runs, errs = append(runs, found...), append(errs, err)
+	}
+	return runs, errors.Join(errs...)
+}
+
+// indexed returns the runs below one folder.
+func (at Place) indexed(ctx context.Context, dir, file string) (runs []compare.Run, err error) {
+	x, err := index.Open(ctx, at.Path(dir), file)
+	if err != nil && file != "" { // the file is only a cache
+		x, err = index.Open(ctx, at.Path(dir), "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	so, err := x.Sync(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := x.Runs(ctx, index.Query{Sort: "oldest"})
+	if err != nil {
+		return nil, err
+	}
+	if so.Beyond {
+		return nil, fmt.Errorf("%s holds more runs than an index does, %d (name some of them)", dir, so.Runs)
+	}
+	if so.Runs == 0 {
+		_, err := at.find(dir) // says what is allowed
+		return nil, err
+	}
+	var errs []error
+	for _, r := range found.Runs {
+		r.Dir = filepath.Join(dir, filepath.FromSlash(r.Dir))
+		runs = append(runs, r)
+	}
+	for _, r := range found.Unread {
+		name := filepath.Join(dir, filepath.FromSlash(r.Dir))
+		_, _, err := result.Load(at.Path(name), name, result.Loading{})
+		if err == nil {
+			err = fmt.Errorf("%s: %s", name, r.Wrong)
+		}
+		if _, again := ofPlan(at.Path(name), err); !again {
+			errs = append(errs, err)
+		}
+	}
+	return runs, errors.Join(errs...)
 }
 
 // folders returns the folders of a side, by the names the user gave. A name with a comma or an asterisk is

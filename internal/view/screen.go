@@ -139,6 +139,9 @@ func (t *single) screen() *Screen {
 	}
 	s.Gap()
 	t.screenTables(s, add)
+	if says := hostShare(t.r); says != "" {
+		add(3, func() { t.Labelled("whose time", plain(says)) })
+	}
 	s.Gap()
 	add(0, func() {
 		rates, _ := t.flows()

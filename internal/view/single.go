@@ -131,9 +131,13 @@ func saturated(r *result.Result) string {
 		return ""
 	}
 	m, p := r.Messages, r.Throughput
-	says := "the system did not take the rate: "
-	if slices.ContainsFunc(r.Verdict.Checks, judge.SlowAtFirst) {
-		says = "the system did not take the rate at first: "
+	says, shares := "the system did not take the rate: ", ""
+	for _, c := range r.Verdict.Checks {
+		if judge.SlowAtFirst(c) {
+			says = "the system did not take the rate at first: "
+		} else if mostly := judge.MostlyAtFirst(c); mostly.Code != "" {
+			shares = fmt.Sprint("; ", mostly)
+		}
 	}
 	if left := m.Scheduled - min(m.Sent, m.Scheduled); left*200 > m.Scheduled { // over half a percent
 		var parts []string
@@ -143,9 +147,9 @@ func saturated(r *result.Result) string {
 		if m.Unsent > 0 {
 			parts = append(parts, quantity.Count(m.Unsent)+" unsent")
 		}
-		return fmt.Sprintf("%ssent %s of %s (%s)", says, quantity.Count(m.Sent), quantity.Count(m.Scheduled), strings.Join(parts, ", "))
+		return fmt.Sprintf("%ssent %s of %s (%s)%s", says, quantity.Count(m.Sent), quantity.Count(m.Scheduled), strings.Join(parts, ", "), shares)
 	}
-	return fmt.Sprintf("%sin the window %s of %s offered were sent; the others waited for room", says, quantity.Rate(p.SentPerS), quantity.Rate(p.OfferedPerS))
+	return fmt.Sprintf("%sin the window %s of %s offered were sent; the others waited for room%s", says, quantity.Rate(p.SentPerS), quantity.Rate(p.OfferedPerS), shares)
 }
 
 // system writes the measured system and what a confirmation meant.

@@ -115,6 +115,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.system()
 	t.load()
 	t.latency()
+	t.wire()
 	t.stages()
 	t.windows()
 	chapter("messages and resources")

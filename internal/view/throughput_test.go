@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -32,5 +33,17 @@ func TestDifferingDeliveredCountsAreExplained(t *testing.T) {
 		if strings.Contains(got, "throughput counts what was delivered in these 5.00 s, even if sent in the warm-up;") != tt.want {
 			t.Errorf("%s: explained %v; want %v:\n%s", name, !tt.want, tt.want, got)
 		}
+	}
+}
+
+func TestASlowStartIsInTheHeadline(t *testing.T) {
+	r := &result.Result{Messages: result.Messages{Scheduled: 1000, Sent: 600, Dropped: 400}}
+	r.Verdict.Checks = []result.Check{{
+		Name: judge.CheckRate, Status: result.Valid, Codes: []string{"rate.sent", "rate.full", "slow.mostly", "advice.warm_up"},
+		Values: map[string]any{"slow": 3.0, "before": 0.1, "after": 0.8, "warmup": 5.0},
+	}}
+	const want = "the system did not take the rate: sent 600 of 1,000 (400 dropped); it confirmed 10 % of what was offered in the first 3 s, and 80 % afterwards"
+	if got := saturated(r); got != want {
+		t.Errorf("%q; want %q", got, want)
 	}
 }

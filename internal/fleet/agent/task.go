@@ -167,7 +167,7 @@ func (t *task) run() {
 		f.Error, f.Kind = err.Error(), protocol.KindOf(err)
 	}
 	if part.Gone != nil {
-		f.Gone = part.Gone.Error()
+		f.Gone, f.GoneKind = part.Gone.Error(), protocol.KindOf(part.Gone)
 	}
 	f.Part, f.Window = part, part.Snapshot.Window
 	f.Extremes = part.Snapshot.Extremes()

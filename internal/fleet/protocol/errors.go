@@ -19,7 +19,8 @@ type errorKind struct {
 	err  error
 }
 
-// errorKinds returns all kinds; if several apply, the first one names the error.
+// errorKinds returns all kinds; if several apply, the first one names the error. Those that driver.IsAnswer
+// has come before those of a system that does not answer: an error of both counts as an answer everywhere.
 func errorKinds() []errorKind {
 	return []errorKind{
 		{"guarantee", engine.ErrGuarantee},
@@ -27,12 +28,12 @@ func errorKinds() []errorKind {
 		{"auth", driver.ErrAuth},
 		{"unsupported", driver.ErrUnsupported},
 		{"too-large", driver.ErrTooLarge},
+		{"overloaded", driver.ErrOverloaded},
+		{"blocked", driver.ErrBlocked},
 		{"unreachable", driver.ErrUnreachable},
 		{"not-ready", engine.ErrNotReady},
 		{"timeout", driver.ErrTimeout},
 		{"disconnected", driver.ErrDisconnected},
-		{"overloaded", driver.ErrOverloaded},
-		{"blocked", driver.ErrBlocked},
 		{"not-allowed", ErrNotAllowed},
 	}
 }

@@ -159,8 +159,9 @@ func (l *Line) Added(t int64) int64 { return l.Add + int64(l.PPB*float64(t-l.At)
 // A Final is the result of an agent's part, besides its histograms and its ledger.
 type Final struct {
 	Part     *engine.WorkerResult `json:"part"`
-	Gone     string               `json:"gone,omitempty"`
-	Error    string               `json:"error,omitempty"` // with figures
+	Gone     string               `json:"gone,omitempty"`      // why the system counts as gone
+	GoneKind string               `json:"gone_kind,omitempty"` // whether it answers
+	Error    string               `json:"error,omitempty"`     // with figures
 	Kind     string               `json:"kind,omitempty"`
 	Late     []byte               `json:"late,omitempty"` // ledger of what arrived after the drain
 	Extremes measure.Extremes     `json:"extremes"`       // of everything measured

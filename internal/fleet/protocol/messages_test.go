@@ -3,6 +3,7 @@ package protocol
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -188,6 +189,14 @@ func TestErrorsTravelByKind(t *testing.T) {
 		}
 		if err := ErrorOf("what happened", kind); !errors.Is(err, is) || err.Error() != "what happened" {
 			t.Errorf("%q travelled as %v", kind, err)
+		}
+	}
+	for _, x := range errorKinds() {
+		for _, y := range []error{engine.ErrNotReady, driver.ErrUnreachable, driver.ErrTimeout, driver.ErrDisconnected} {
+			err := fmt.Errorf("%w: %w", y, x.err)
+			if driver.IsAnswer(err) && !driver.IsAnswer(ErrorOf(err.Error(), KindOf(err))) {
+				t.Errorf("%v is an answer; as %q it is none", err, KindOf(err))
+			}
 		}
 	}
 	if kind := KindOf(errors.New("another")); kind != "" {

@@ -1,0 +1,102 @@
+package series
+
+import (
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/wire"
+	"github.com/weirmq/weir/result"
+)
+
+// Wire says whether a run records kernel instants.
+type Wire uint8
+
+// The values.
+const (
+	WireOff  Wire = iota
+	WireAuto      // where the host allows it
+	WireOn        // the same, but a note says where it does not
+)
+
+// CheckWire returns wire.ErrMissing, with what is missing, if this host does not allow it.
+func CheckWire() error { return wire.Check() }
+
+// wireOf returns where the time of messages went; nil if it was not wanted.
+func (m *measurement) wireOf(raw *engine.Raw, latency *result.Latency) *result.Wire {
+	w := raw.Wire
+	if w == nil {
+		return nil
+	}
+	x := &result.Wire{Missing: w.Missing, Windows: w.Windows, Segments: w.Segments, LostSegments: w.Lost, Connections: w.Conns}
+	if w.UsedNS > 0 {
+		x.CostShare = new(float64(w.CostNS) / float64(w.UsedNS))
+	}
+	x.Send = partsOf(&w.Send, headline(latency.Send.Response, latency.Send.Service))
+	x.E2E = partsOf(&w.E2E, headline(latency.E2E.Response, latency.E2E.Service))
+	if x.Missing == "" && x.Send == nil && x.E2E == nil {
+		x.Missing = unseen(w)
+	}
+	if x.Missing != "" && m.wire == WireOn {
+		m.observer.Note("--wire: %s", x.Missing)
+	}
+	return x
+}
+
+// unseen says why nothing is known though segments were recorded.
+func unseen(w *wire.Report) string {
+	switch {
+	case w.Conns == 0:
+		return "the client has no TCP connection in this process"
+	case w.Segments == 0:
+		return "the client's TCP connections carried nothing while messages were sampled"
+	case w.Send.Sampled()+w.E2E.Sampled() == 0:
+		return "no sampled message was confirmed or delivered"
+	case w.Send.Late+w.E2E.Late > w.Send.Unseen+w.E2E.Unseen:
+		return "sampled messages took longer than recording may go on at this rate"
+	}
+	return "no message is readable in the TCP segments: it is encrypted, compressed or encoded, or it goes another way"
+}
+
+func headline(response, service *result.Dist) *result.Dist {
+	if response != nil {
+		return response
+	}
+	return service
+}
+
+// partsOf returns the parts of a latency; nil if they are known of no message.
+func partsOf(p *wire.Parts, of *result.Dist) *result.WireParts {
+	if p.Known() == 0 {
+		return nil
+	}
+	x := &result.WireParts{
+		Method: result.WireExact, Sampled: p.Sampled(), Exact: p.Exact, Bounded: p.Bounded,
+		Ambiguous: p.Ambiguous, Unseen: p.Unseen, Late: p.Late,
+		HostOut: judge.Distribution(&p.HostOut, nil), System: judge.Distribution(&p.System, nil), HostIn: judge.Distribution(&p.HostIn, nil),
+	}
+	if p.Bounded > 0 {
+		x.Method = result.WireBounds
+	}
+	for _, d := range []*result.Dist{x.HostOut, x.System, x.HostIn} {
+		for i := range d.Percentiles { // of a sample in windows: how messages of one depend on each other is unknown
+			d.Percentiles[i].LoNS, d.Percentiles[i].HiNS = nil, nil
+		}
+	}
+	if of == nil {
+		return x
+	}
+	for _, row := range of.Percentiles {
+		if !row.Supported || row.AtLeast {
+			continue
+		}
+		l, ok := p.Around(row.NS)
+		if !ok {
+			continue
+		}
+		mean := func(ns int64) int64 { return ns / int64(l.Known) }
+		x.At = append(x.At, result.WireAt{
+			P: row.P, Messages: l.Known, LeftOut: l.LeftOut, LatenessNS: mean(l.Lateness), BlockedNS: mean(l.Blocked),
+			HostOutNS: mean(l.HostOut), SystemNS: mean(l.System), HostInNS: mean(l.HostIn), HostShare: float64(l.HostNS()) / float64(max(l.TotalNS(), 1)),
+		})
+	}
+	return x
+}

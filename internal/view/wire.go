@@ -1,0 +1,123 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// split is a latency of which kernel instants say where its time went.
+type split struct {
+	name string
+	*result.WireParts
+}
+
+// splits returns the latencies whose parts are known.
+func splits(r *result.Result) (all []split) {
+	if r.Wire == nil {
+		return nil
+	}
+	for _, s := range []split{{"send", r.Wire.Send}, {"e2e", r.Wire.E2E}} {
+		if s.WireParts != nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// wireMost is the percentile that a screen names, if it is known; else the highest below it.
+const wireMost = 99
+
+// hostShare says in a line how much of each latency was this host's; "" if nothing is known.
+func hostShare(r *result.Result) string {
+	var says []string
+	for _, s := range splits(r) {
+		var best *result.WireAt
+		for i := range s.At {
+			if at := &s.At[i]; at.P <= wireMost && (best == nil || at.P > best.P) {
+				best = at
+			}
+		}
+		if best != nil {
+			says = append(says, fmt.Sprintf("%.0f %% of %s p%s", 100*best.HostShare, s.name, strings.TrimSuffix(percent(best.P), " %")))
+		}
+	}
+	if len(says) == 0 {
+		return ""
+	}
+	return strings.Join(says, " and ") + " is this host's"
+}
+
+// wire writes where the time of messages went.
+func (t *single) wire() {
+	if t.r.Wire == nil {
+		return
+	}
+	all := splits(t.r)
+	if len(all) == 0 {
+		if t.r.Wire.Missing != "" {
+			t.Labelled("wire", plain("not measured: "+t.r.Wire.Missing))
+		}
+		return
+	}
+	t.Gap()
+	table := &layout.Table{Columns: columns("where time went")}
+	for _, s := range all {
+		table.Columns = append(table.Columns,
+			layout.Column{Group: s.name, Head: "50 %", Tone: layout.Strong}, layout.Column{Group: s.name, Head: "99 %", Tone: layout.Strong},
+			layout.Column{Group: s.name, Head: "max", Tone: layout.Faint})
+	}
+	for _, x := range []struct {
+		name string
+		of   func(*result.WireParts) *result.Dist
+	}{
+		{"host out", func(p *result.WireParts) *result.Dist { return p.HostOut }},
+		{"wire and system", func(p *result.WireParts) *result.Dist { return p.System }},
+		{"host in", func(p *result.WireParts) *result.Dist { return p.HostIn }},
+	} {
+		row := []layout.Span{plain(x.name)}
+		for _, s := range all {
+			d := distribution{group: s.name, name: "wire", d: x.of(s.WireParts)}
+			for _, p := range []float64{50, 99, 100} {
+				row = append(row, d.figure(t.r, p))
+			}
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	t.Table(table)
+	notes := []string{"host out: from the hand-over to the client until the last byte left this host. host in: from the arrival of the last byte of the confirmation or delivery until the program had it"}
+	for _, s := range all {
+		notes = append(notes, samplesOf(&s))
+		for _, at := range s.At {
+			if at.P == 50 || at.P == 99 {
+				notes = append(notes, fmt.Sprintf("%s near %s: lateness %s, blocked %s, host out %s, wire and system %s, host in %s: %.0f %% is this host's", s.name, percent(at.P),
+					quantity.Time(at.LatenessNS), quantity.Time(at.BlockedNS), quantity.Time(at.HostOutNS), quantity.Time(at.SystemNS), quantity.Time(at.HostInNS), 100*at.HostShare))
+			}
+		}
+	}
+	t.Note(notes...)
+}
+
+// samplesOf says how many messages the parts are known of, by which method, and what was left out.
+func samplesOf(s *split) string {
+	says := fmt.Sprintf("%s: %s of %s", s.name, quantity.Count(s.Exact+s.Bounded), quantity.Counted(s.Sampled, "sampled message", "sampled messages"))
+	if s.Bounded > 0 {
+		says += fmt.Sprintf(", %s of them to within 5 %%", quantity.Count(s.Bounded))
+	}
+	var left []string
+	for _, x := range []struct {
+		n   uint64
+		why string
+	}{{s.Ambiguous, "could have come in one of several segments"}, {s.Unseen, "were in no recorded segment"}, {s.Late, "completed after recording ended"}} {
+		if x.n > 0 {
+			left = append(left, quantity.Count(x.n)+" "+x.why)
+		}
+	}
+	if len(left) > 0 {
+		says += "; left out: " + strings.Join(left, ", ")
+	}
+	return says
+}

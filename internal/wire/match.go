@@ -1,0 +1,261 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/weirmq/weir/internal/stamp"
+)
+
+// A segment is a TCP segment with data, as recorded.
+type segment struct {
+	at      int64 // CLOCK_MONOTONIC, ns
+	conn    uint32
+	out     bool // sent; otherwise received
+	seq     uint32
+	length  uint32
+	payload []byte // its first bytes, usually all; valid until the next is read
+}
+
+// A window holds what was recorded while some messages were open: their segments by connection, and
+// in which of them headers were seen.
+type window struct {
+	run    uint32
+	epoch  int64 // on CLOCK_MONOTONIC
+	tracks map[direction]*track
+	sights map[uint64]*sights
+	until  int64 // when recording ended
+	latest int64 // when the latest segment passed
+	number int   // of segments
+	room   int   // bytes of the ring buffer that they took
+}
+
+// A direction of a connection.
+type direction struct {
+	conn uint32
+	out  bool
+}
+
+// A track holds the segments of one direction.
+type track struct {
+	direction
+	segments []passage // in order of time
+	came     []int64   // received: when segments could be read, ascending
+}
+
+// A passage is a segment without its payload. Its instants are since the run's epoch.
+type passage struct {
+	seq, length uint32
+	at          int64
+	ready       int64 // received: when it could be read, since all before it had come; never: it could not
+}
+
+const never = math.MaxInt64
+
+// sights are where a message's header was seen: the first time sent, and each time received.
+type sights struct {
+	out *sight
+	in  []sight
+}
+
+// A sight is a header in a segment.
+type sight struct {
+	track   *track
+	segment int    // index
+	seq     uint32 // of the header's first byte
+}
+
+func newWindow(run uint32, epoch int64) *window {
+	return &window{run: run, epoch: epoch, tracks: map[direction]*track{}, sights: map[uint64]*sights{}}
+}
+
+// add records a segment.
+func (w *window) add(s *segment) {
+	w.number++
+	w.latest = max(w.latest, s.at-w.epoch)
+	w.room += headSize + roomFor(len(s.payload))
+	id := direction{s.conn, s.out}
+	t := w.tracks[id]
+	if t == nil {
+		t = &track{direction: id}
+		w.tracks[id] = t
+	}
+	i := len(t.segments)
+	t.segments = append(t.segments, passage{seq: s.seq, length: s.length, at: s.at - w.epoch, ready: never})
+	headers(s.payload, w.run, func(offset int, k uint64) {
+		x := w.sights[k]
+		if x == nil {
+			x = &sights{}
+			w.sights[k] = x
+		}
+		at := sight{t, i, s.seq + uint32(offset)}
+		if !s.out {
+			x.in = append(x.in, at)
+		} else if x.out == nil {
+			x.out = &at
+		}
+	})
+}
+
+// headers calls visit for each header of the run in b, with its offset and key.
+func headers(b []byte, run uint32, visit func(offset int, key uint64)) {
+	const before = 4 // bytes of the header before the run number
+	var number [4]byte
+	binary.LittleEndian.PutUint32(number[:], run)
+	for from := before; from < len(b); {
+		i := bytes.Index(b[from:], number[:])
+		if i < 0 {
+			return
+		}
+		at := from + i - before
+		if stream, seq, ok := stamp.Of(b[at:], run); ok {
+			visit(at, key(stream, seq))
+			from = at + stamp.Size + before
+		} else {
+			from += i + 1
+		}
+	}
+}
+
+// order finds out when the received segments could be read: TCP keeps what comes before its turn.
+func (w *window) order() {
+	for _, t := range w.tracks {
+		if t.out || len(t.segments) == 0 {
+			continue
+		}
+		next := t.segments[0].seq
+		var held []int
+		for i := range t.segments {
+			s := &t.segments[i]
+			if ahead := int32(s.seq - next); ahead > 0 {
+				held = append(held, i)
+				continue
+			}
+			s.ready = s.at
+			next = later(next, s.seq+s.length)
+			for again := true; again; {
+				again = false
+				held = slices.DeleteFunc(held, func(j int) bool {
+					h := &t.segments[j]
+					if int32(h.seq-next) > 0 {
+						return false
+					}
+					h.ready, next, again = s.at, later(next, h.seq+h.length), true
+					return true
+				})
+			}
+		}
+		for i := range t.segments {
+			if t.segments[i].ready != never {
+				t.came = append(t.came, t.segments[i].ready)
+			}
+		}
+		slices.Sort(t.came)
+	}
+}
+
+// later returns the later of two sequence numbers.
+func later(a, b uint32) uint32 {
+	if int32(b-a) > 0 {
+		return b
+	}
+	return a
+}
+
+// passed returns when the last byte of a message of that size passed, whose header was seen at s;
+// never: not in this window.
+func (s *sight) passed(size int) int64 {
+	end := s.seq + uint32(size) - 1
+	var latest int64
+	for next := s.seq; ; { // a hole in the segments that were sent is a retransmission's
+		found := false
+		for i := s.segment; i < len(s.track.segments); i++ {
+			p := &s.track.segments[i]
+			if int32(p.seq-next) > 0 || int32(next-(p.seq+p.length)) >= 0 {
+				continue
+			}
+			at := p.at
+			if !s.track.out {
+				at = p.ready
+			}
+			if latest = max(latest, at); int32(end-(p.seq+p.length)) < 0 {
+				return latest
+			}
+			next, found = p.seq+p.length, true
+			break
+		}
+		if !found {
+			return never
+		}
+	}
+}
+
+// confirmed adds a confirmed message to p.
+func (w *window) confirmed(m *Message, p *Parts) {
+	if m.End > w.until {
+		p.leave(m, &p.Late)
+		return
+	}
+	x := w.sights[m.key()]
+	if x == nil || x.out == nil {
+		p.leave(m, &p.Unseen)
+		return
+	}
+	left := x.out.passed(m.Bytes)
+	back := w.tracks[direction{conn: x.out.track.conn}]
+	if left > m.End || back == nil {
+		p.leave(m, &p.Unseen)
+		return
+	}
+	first, _ := slices.BinarySearch(back.came, left+1)
+	after, _ := slices.BinarySearch(back.came, m.End+1)
+	switch after - first {
+	case 0:
+		p.leave(m, &p.Unseen)
+		return
+	case 1:
+		p.know(m, left, back.came[first], &p.Exact)
+		return
+	}
+	from, to := back.came[first], back.came[after-1]
+	middle := (from + to) / 2
+	switch apart := float64(to - from); {
+	case apart <= Tolerance*float64(m.End-m.Start):
+		p.know(m, left, middle, &p.Bounded)
+	case apart <= Tolerance*float64(m.End-m.Due): // of what it waited before, this is little
+		p.Ambiguous++
+		p.level(m, left, middle)
+	default:
+		p.leave(m, &p.Ambiguous)
+	}
+}
+
+// delivered adds a delivered message to p.
+func (w *window) delivered(m *Message, p *Parts) {
+	if m.End > w.until {
+		p.leave(m, &p.Late)
+		return
+	}
+	x := w.sights[m.key()]
+	if x == nil || x.out == nil {
+		p.leave(m, &p.Unseen)
+		return
+	}
+	left, came, several := x.out.passed(m.Bytes), int64(never), false
+	for i := range x.in {
+		if at := x.in[i].passed(m.Bytes); at >= left && at <= m.End {
+			several = came != never
+			came = min(came, at)
+		}
+	}
+	switch {
+	case several: // several subscriptions, or a second delivery
+		p.leave(m, &p.Ambiguous)
+	case came == never:
+		p.leave(m, &p.Unseen)
+	default:
+		p.know(m, left, came, &p.Exact)
+	}
+}

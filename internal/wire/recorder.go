@@ -1,0 +1,299 @@
+package wire
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Config says what to record. Instants are since the run's epoch.
+type Config struct {
+	Run           uint32       // in the headers of messages
+	EpochNS       int64        // of the run, on CLOCK_MONOTONIC
+	Now           func() int64 // reads the clock
+	From, To      int64        // the measured window
+	Share         float64      // of this process's processor time that recording may take; 0: Share
+	Subscriptions int          // that each message reaches in this process; 0: deliveries are not sampled
+	Log           *slog.Logger
+}
+
+// What a window of sampling is like.
+const (
+	ringBytes    = 16 << 20
+	firstWindow  = 2 * time.Millisecond
+	shortest     = time.Millisecond
+	longest      = 500 * time.Millisecond
+	aim          = 1000          // segments in the time in which messages are sampled
+	aimRoom      = ringBytes / 4 // bytes of the ring buffer in that time
+	leastBudget  = 30_000_000    // ns of processor time until recording stops waiting for messages
+	mostMessages = 1 << 13       // sampled in a window; each is kept twice at most
+	patience     = 5 * time.Second
+	mostWindows  = 64 // of which it is known that messages of them were sampled
+)
+
+// Share is the part of this process's processor time that recording may take by default.
+const Share = 0.02
+
+// Estimates of what recording costs, measured with BenchmarkSegment on a host with two cores. Reading
+// and matching are measured as they happen.
+const (
+	costSegment = 500 // ns, in the kernel
+	costKiB     = 80  // ns, copied there
+	costMessage = 150 // ns, where messages are handed over, confirmed and delivered
+)
+
+// headSize is the size of a record without payload.
+const headSize = 32
+
+// classes are how many payload bytes a record has room for. Room in the ring buffer is a constant
+// for each reserve call, so a program has one call for each class. The last class holds the largest
+// segment that the kernel makes by default.
+var classes = [...]int{256 - headSize, 2048 - headSize, 16<<10 - headSize, 66<<10 - headSize}
+
+// roomFor returns the room of the class for a payload.
+func roomFor(payload int) int {
+	for _, c := range classes {
+		if payload <= c {
+			return c
+		}
+	}
+	return classes[len(classes)-1]
+}
+
+// A Recorder samples messages in windows. Its methods may be called from any goroutine, and
+// allocate nothing.
+type Recorder struct {
+	cfg     Config
+	tap     *tap
+	started bool
+	stop    chan struct{}
+	done    chan struct{}
+
+	windows atomic.Pointer[[]span] // of sampling, in order of time; the last may be open
+	opened  atomic.Int64           // messages of the latest window, handed over
+	closed  atomic.Int64           // of them, confirmed or failed
+	arrived atomic.Int64           // deliveries of them
+
+	mu     sync.Mutex
+	over   bool  // the report was returned
+	from   int64 // of the window whose messages are collected; never: none is
+	sent   []Message
+	got    []Message
+	report Report
+}
+
+// A span is a time in which messages that are handed over are sampled.
+type span struct{ from, to int64 }
+
+// Open attaches the programs. Nothing is recorded before Start, and Stop must follow. It takes some
+// milliseconds. It returns ErrMissing if this host does not allow it.
+func Open() (*Recorder, error) {
+	t, err := openTap()
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{
+		tap: t, stop: make(chan struct{}), done: make(chan struct{}), from: never,
+		sent: make([]Message, 0, mostMessages), got: make([]Message, 0, mostMessages),
+	}
+	r.windows.Store(&[]span{{-1, -1}})
+	return r, nil
+}
+
+// Start records from now on.
+func (r *Recorder) Start(cfg Config) {
+	r.cfg, r.started = cfg, true
+	if cfg.Share == 0 {
+		r.cfg.Share = Share
+	}
+	go r.loop()
+}
+
+// Handed reports whether the message handed over at start is sampled. Then exactly one of Confirmed
+// and Failed must follow, unless it never completes.
+func (r *Recorder) Handed(start int64) bool {
+	all := *r.windows.Load()
+	if last := &all[len(all)-1]; start < last.from || start >= last.to {
+		return false
+	}
+	return r.opened.Add(1) <= mostMessages
+}
+
+// Failed says that a sampled message was not confirmed.
+func (r *Recorder) Failed() { r.closed.Add(1) }
+
+// Confirmed records when a sampled message was confirmed.
+func (r *Recorder) Confirmed(m *Message) {
+	r.closed.Add(1)
+	r.keep(m, &r.sent, &r.report.Send)
+}
+
+// Delivered records the first delivery of a message to a subscription, if it is sampled.
+func (r *Recorder) Delivered(m *Message) {
+	all := *r.windows.Load()
+	i := len(all) - 1
+	if m.Start >= all[i].to {
+		return
+	}
+	for ; m.Start < all[i].from; i-- {
+		if i == 0 || m.Start >= all[i-1].to {
+			return
+		}
+	}
+	r.arrived.Add(1)
+	r.keep(m, &r.got, &r.report.E2E)
+}
+
+// keep adds a message to those of the window, or counts it as late.
+func (r *Recorder) keep(m *Message, all *[]Message, p *Parts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.over, m.Due < r.cfg.From || m.Due >= r.cfg.To:
+	case m.Start < r.from:
+		p.leave(m, &p.Late)
+	case len(*all) < cap(*all):
+		*all = append(*all, *m)
+	}
+}
+
+// Stop ends recording, removes the programs, and returns what was recorded.
+func (r *Recorder) Stop() *Report {
+	close(r.stop)
+	if r.started {
+		<-r.done
+	} else {
+		_ = r.tap.close()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	return &r.report
+}
+
+// loop records windows until Stop.
+func (r *Recorder) loop() {
+	runtime.LockOSThread() // for threadTime
+	defer runtime.UnlockOSThread()
+	defer close(r.done)
+	defer func() { _ = r.tap.close() }()
+	length := firstWindow
+	began, used := r.cfg.Now(), processorTime()
+	var cost int64 // since began
+	for {
+		w, spent, err := r.window(length, max(leastBudget, int64(r.cfg.Share*float64(processorTime()-used))-cost))
+		if err != nil {
+			r.cfg.Log.Warn("kernel instants are no longer recorded", "why", err)
+			<-r.stop
+			return
+		}
+		cost += spent
+		fits := min(aim/float64(max(w.number, 1)), aimRoom/float64(max(w.room, 1)))
+		length = min(max(time.Duration(fits*float64(length)), shortest), longest, 4*length)
+		// Wait until the cost is the permitted share of the processor time since the beginning.
+		pause := time.Duration(0)
+		if now, busy := r.cfg.Now(), processorTime()-used; busy > 0 && now > began {
+			needs := float64(cost) / r.cfg.Share * float64(now-began) / float64(busy)
+			pause = time.Duration(needs) - time.Duration(now-began)
+			r.mu.Lock()
+			r.report.CostNS, r.report.UsedNS = cost, busy
+			r.mu.Unlock()
+		}
+		pause = min(max(pause, longest/50), 20*longest)
+		if w.number == 0 {
+			pause = max(pause, longest)
+		}
+		if !r.sleep(time.Duration(float64(pause) * (0.5 + rand.Float64()))) {
+			return
+		}
+	}
+}
+
+// sleep returns false if the recorder is stopped before the time is over.
+func (r *Recorder) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-r.stop:
+		return false
+	}
+}
+
+// A load is what passed while messages were sampled.
+type load struct{ number, room int }
+
+// window samples the messages of a time, and records until they are complete or the budget is spent.
+// It returns an estimate of the cost in processor time, ns, as budget is.
+func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int64, err error) {
+	w := newWindow(r.cfg.Run, r.cfg.EpochNS)
+	before := threadTime()
+	conns, lost := 0, r.tap.lost()
+	if conns = r.tap.scan(); conns == 0 {
+		return in, threadTime() - before, nil
+	}
+	r.opened.Store(0)
+	r.closed.Store(0)
+	r.arrived.Store(0)
+	if err := r.tap.enable(true); err != nil {
+		return in, 0, err
+	}
+	defer func() { _ = r.tap.enable(false) }()
+	s := span{r.cfg.Now(), never}
+	r.mu.Lock()
+	r.from = s.from
+	r.mu.Unlock()
+	old := *r.windows.Load()
+	all := append(append([]span{}, old[max(0, len(old)-mostWindows+1):]...), s)
+	r.windows.Store(&all)
+	stopped := !r.sleep(length)
+	all = append([]span{}, all...)
+	all[len(all)-1].to = r.cfg.Now()
+	r.windows.Store(&all)
+	read := func() { err = r.tap.read(w.add) }
+	read()
+	in = load{w.number, w.room}
+	spent := func() int64 { return threadTime() - before + int64(w.number)*costSegment + int64(w.room>>10)*costKiB }
+	fills := time.Duration(float64(length) * aimRoom / float64(max(w.room, 1))) // a quarter of the ring buffer
+	full := func() bool { return r.tap.lost() > lost }
+	for wait := time.Millisecond; err == nil && !stopped && !full() && !r.complete() && spent() < budget && r.cfg.Now() < s.from+int64(length+patience); wait = min(2*wait, 50*time.Millisecond) {
+		stopped = !r.sleep(min(wait, fills))
+		read()
+	}
+	if e := r.tap.enable(false); err == nil {
+		err = e
+	}
+	w.until = r.cfg.Now()
+	read()
+	if full() {
+		w.until = w.latest
+		in.number *= 4
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.from = never
+	r.report.Conns = max(r.report.Conns, conns)
+	r.report.Windows++
+	r.report.Segments += uint64(w.number)
+	r.report.Lost += r.tap.lost() - lost
+	w.order()
+	for i := range r.sent {
+		w.confirmed(&r.sent[i], &r.report.Send)
+	}
+	for i := range r.got {
+		w.delivered(&r.got[i], &r.report.E2E)
+	}
+	messages := len(r.sent) + len(r.got)
+	r.sent, r.got = r.sent[:0], r.got[:0]
+	return in, spent() + int64(messages)*costMessage, err
+}
+
+// complete reports whether all messages of the latest window are confirmed or failed, and delivered.
+func (r *Recorder) complete() bool {
+	n := min(r.opened.Load(), mostMessages)
+	return r.closed.Load() >= n && r.arrived.Load() >= n*int64(r.cfg.Subscriptions)
+}

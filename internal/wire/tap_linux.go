@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/cgroup"
+)
+
+// need says what a host must have, for messages.
+const need = "run weir as root, on Linux 5.8 or later with CONFIG_CGROUP_BPF; in a container with CAP_BPF and CAP_NET_ADMIN"
+
+// mostConns is the largest number of connections that are watched.
+const mostConns = 1 << 16
+
+// A tap sees the TCP segments of this process's sockets. Its programs are attached to the process's
+// control group, see the sockets of all processes in it and below, and pass everything; they record
+// only sockets that scan found in this process. They end with the process.
+type tap struct {
+	on, drops, conns, ring *ebpf.Map
+	reader                 *ringbuf.Reader
+	record                 ringbuf.Record
+	programs               []*ebpf.Program
+	known                  map[uint64]uint32 // cookies to connection numbers; other sockets to noConn
+	closes                 []func() error
+}
+
+const noConn = ^uint32(0)
+
+func openTap() (_ *tap, err error) {
+	t := &tap{known: map[uint64]uint32{}}
+	defer func() {
+		if err != nil {
+			_ = t.close()
+		}
+	}()
+	missing := func(what string, err error) error {
+		return fmt.Errorf("%w: %s: %w (%s)", ErrMissing, what, err, need)
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, missing("making room for eBPF programs", err)
+	}
+	for _, m := range []struct {
+		into **ebpf.Map
+		spec ebpf.MapSpec
+	}{
+		{&t.on, ebpf.MapSpec{Name: "weir_wire_on", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
+		{&t.drops, ebpf.MapSpec{Name: "weir_wire_lost", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
+		{&t.conns, ebpf.MapSpec{Name: "weir_wire_conns", Type: ebpf.Hash, KeySize: 8, ValueSize: 4, MaxEntries: mostConns, Flags: unix.BPF_F_NO_PREALLOC}},
+		{&t.ring, ebpf.MapSpec{Name: "weir_wire_ring", Type: ebpf.RingBuf, MaxEntries: ringBytes}},
+	} {
+		if *m.into, err = ebpf.NewMap(&m.spec); err != nil {
+			return nil, missing("making an eBPF map", err)
+		}
+		t.closes = append(t.closes, (*m.into).Close)
+	}
+	if t.reader, err = ringbuf.NewReader(t.ring); err != nil {
+		return nil, missing("reading an eBPF map", err)
+	}
+	t.closes = append(t.closes, t.reader.Close)
+	path, err := cgroup.Path("")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMissing, err)
+	}
+	group, err := os.Open(path)
+	if err != nil {
+		return nil, missing("opening the control group", err)
+	}
+	defer func() { _ = group.Close() }()
+	for _, out := range []bool{true, false} {
+		kind := ebpf.AttachCGroupInetIngress
+		if out {
+			kind = ebpf.AttachCGroupInetEgress
+		}
+		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+			Name: "weir_wire", Type: ebpf.CGroupSKB, AttachType: kind, License: "Apache-2.0",
+			Instructions: program(out, t.on.FD(), t.drops.FD(), t.conns.FD(), t.ring.FD()),
+		})
+		if err != nil {
+			return nil, missing("loading an eBPF program", err)
+		}
+		t.programs, t.closes = append(t.programs, p), append(t.closes, p.Close)
+		// Not link.AttachCgroup: on an old kernel its attachment outlives this process.
+		l, err := link.AttachRawLink(link.RawLinkOptions{Target: int(group.Fd()), Program: p, Attach: kind})
+		if err != nil {
+			return nil, missing("attaching an eBPF program", err)
+		}
+		t.closes = append(t.closes, l.Close)
+	}
+	return t, nil
+}
+
+// enable starts and stops recording.
+func (t *tap) enable(on bool) error {
+	var v uint64
+	if on {
+		v = 1
+	}
+	return t.on.Put(uint32(0), v)
+}
+
+// scan looks for connected TCP sockets of this process that it does not know, and returns how many
+// it knows.
+func (t *tap) scan() int {
+	dir, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return t.found()
+	}
+	defer func() { _ = dir.Close() }()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+		if err != nil {
+			continue // not a socket
+		}
+		if _, ok := t.known[cookie]; ok {
+			continue
+		}
+		if protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || protocol != unix.IPPROTO_TCP {
+			t.known[cookie] = noConn
+			continue
+		}
+		if _, err := unix.Getpeername(fd); err != nil {
+			continue // it listens, or is not connected yet
+		}
+		n := uint32(t.found())
+		if n < mostConns && t.conns.Put(cookie, n) == nil {
+			t.known[cookie] = n
+		}
+	}
+	return t.found()
+}
+
+func (t *tap) found() (n int) {
+	for _, c := range t.known {
+		if c != noConn {
+			n++
+		}
+	}
+	return n
+}
+
+// read calls visit for each record that is in the ring buffer now. visit must not keep the payload.
+func (t *tap) read(visit func(*segment)) error {
+	var s segment
+	for t.reader.AvailableBytes() > 0 {
+		t.reader.SetDeadline(time.Now())
+		if err := t.reader.ReadInto(&t.record); errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading kernel instants: %w", err)
+		}
+		b := t.record.RawSample
+		if len(b) < headSize {
+			continue
+		}
+		order := binary.NativeEndian
+		s = segment{
+			at: int64(order.Uint64(b[headTime:])), conn: order.Uint32(b[headConn:]), out: order.Uint32(b[headOut:]) == 1,
+			seq: order.Uint32(b[headSeq:]), length: order.Uint32(b[headLength:]),
+		}
+		s.payload = b[headSize:min(len(b), headSize+int(order.Uint32(b[headCopied:])))]
+		visit(&s)
+	}
+	return nil
+}
+
+// lost returns how many segments found no room in the ring buffer.
+func (t *tap) lost() (n uint64) {
+	_ = t.drops.Lookup(uint32(0), &n)
+	return n
+}
+
+func (t *tap) close() error {
+	var errs []error
+	for i := len(t.closes) - 1; i >= 0; i-- {
+		errs = append(errs, t.closes[i]())
+	}
+	t.closes = nil
+	return errors.Join(errs...)
+}
+
+// threadTime returns the processor time that this thread has used, ns.
+func threadTime() int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return t.Nano()
+}
+
+// processorTime returns the processor time that this process has used, ns.
+func processorTime() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}

@@ -1,0 +1,221 @@
+package wire
+
+import (
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/needs"
+)
+
+func open(t *testing.T) *tap {
+	t.Helper()
+	p, err := openTap()
+	if err != nil {
+		needs.Host(t, "ebpf", err)
+	}
+	t.Cleanup(func() { _ = p.close() })
+	return p
+}
+
+// echoed returns a connection to a listener in this process that sends back what it gets.
+func echoed(t *testing.T, network, address string) net.Conn {
+	t.Helper()
+	l, err := net.Listen(network, address)
+	if err != nil {
+		needs.Host(t, "ipv6", err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			_, _ = io.Copy(c, c)
+			_ = c.Close()
+		}
+	}()
+	c, err := net.Dial(network, l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// round sends b and reads it back.
+func round(t *testing.T, c net.Conn, b []byte) {
+	t.Helper()
+	if _, err := c.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, len(b))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSegmentsAreRecordedWhole sends payloads of all classes.
+func TestSegmentsAreRecordedWhole(t *testing.T) {
+	for _, x := range []struct{ network, address string }{{"tcp4", "127.0.0.1:0"}, {"tcp6", "[::1]:0"}} {
+		t.Run(x.network, func(t *testing.T) {
+			p := open(t)
+			c := echoed(t, x.network, x.address)
+			round(t, c, []byte{1}) // the other end is accepted
+			if n := p.scan(); n < 2 {
+				t.Fatalf("%d sockets are known, want both ends", n)
+			}
+			if err := p.enable(true); err != nil {
+				t.Fatal(err)
+			}
+			for _, size := range []int{1, 200, 2000, 10_000, 100_000} {
+				b := make([]byte, size)
+				for i := range b {
+					b[i] = byte(i * size)
+				}
+				round(t, c, b)
+				var last int64
+				got := map[direction][]byte{}
+				if err := p.read(func(s *segment) {
+					if len(s.payload) != int(s.length) {
+						t.Errorf("%d of %d bytes are recorded", len(s.payload), s.length)
+					}
+					last = max(last, s.at)
+					d := direction{s.conn, s.out}
+					got[d] = append(got[d], s.payload...)
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if len(got) != 4 {
+					t.Errorf("%d bytes: seen in %d directions, want both of both ends", size, len(got))
+				}
+				for d, data := range got {
+					if !slices.Equal(data, b) {
+						t.Errorf("%d bytes: %v has %d others", size, d, len(data))
+					}
+				}
+			}
+			if err := p.enable(false); err != nil {
+				t.Fatal(err)
+			}
+			round(t, c, []byte("not recorded"))
+			if err := p.read(func(s *segment) { t.Errorf("recorded while off: %d bytes", s.length) }); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestFullRingEndsRecording: what is recorded has no hole.
+func TestFullRingEndsRecording(t *testing.T) {
+	p := open(t)
+	c := echoed(t, "tcp", "127.0.0.1:0")
+	round(t, c, []byte{1})
+	p.scan()
+	if err := p.enable(true); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 20_000)
+	for sent := 0; p.lost() == 0 && sent < 4*ringBytes; sent += len(b) {
+		round(t, c, b)
+	}
+	if p.lost() == 0 {
+		t.Fatal("nothing is lost")
+	}
+	lost := p.lost()
+	next := map[direction]uint32{}
+	if err := p.read(func(s *segment) {
+		d := direction{s.conn, s.out}
+		if n, ok := next[d]; ok && n != s.seq {
+			t.Errorf("a hole of %d bytes", s.seq-n)
+		}
+		next[d] = s.seq + s.length
+	}); err != nil {
+		t.Fatal(err)
+	}
+	round(t, c, b)
+	if p.lost() != lost {
+		t.Error("recording went on")
+	}
+}
+
+// TestOnlyKnownSocketsAreRecorded: other processes of the control group have the programs, too.
+func TestOnlyKnownSocketsAreRecorded(t *testing.T) {
+	p := open(t)
+	if err := p.enable(true); err != nil {
+		t.Fatal(err)
+	}
+	p.scan()
+	c := echoed(t, "tcp", "127.0.0.1:0")
+	round(t, c, []byte("new"))
+	if err := p.read(func(s *segment) { t.Errorf("recorded: %q", s.payload) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecorderSplitsRoundTrips uses a server that waits: only the middle is long.
+func TestRecorderSplitsRoundTrips(t *testing.T) {
+	needs.Time(t)
+	const wait = 20 * time.Millisecond
+	r, err := Open()
+	if err != nil {
+		needs.Host(t, "ebpf", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	go func() {
+		c, err := l.Accept()
+		b := make([]byte, 100)
+		for err == nil {
+			if _, err = io.ReadFull(c, b); err == nil {
+				time.Sleep(wait)
+				_, err = c.Write([]byte("ok"))
+			}
+		}
+	}()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	epoch := monotonic()
+	now := func() int64 { return monotonic() - epoch }
+	r.Start(Config{Run: testRun, EpochNS: epoch, Now: now, To: never, Share: 1})
+	sampled := 0
+	for seq := uint64(0); seq < 1000 && sampled < 20; seq++ {
+		m := Message{Stream: 1, Seq: seq, Bytes: 100, Start: now()}
+		m.Due = m.Start
+		is := r.Handed(m.Start)
+		if _, err := c.Write(payload(1, seq, 100)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, 2)); err != nil {
+			t.Fatal(err)
+		}
+		if m.End = now(); is {
+			sampled++
+			r.Confirmed(&m)
+		}
+	}
+	report := r.Stop()
+	p := &report.Send
+	if p.Exact < uint64(sampled)/2 || p.Sampled() > uint64(sampled) {
+		t.Fatalf("%d messages are sampled: %+v", sampled, p)
+	}
+	if p.System.Min() < int64(wait) {
+		t.Errorf("wire and system took %v, want %v at least", time.Duration(p.System.Min()), wait)
+	}
+	if ends := time.Duration(p.HostOut.At(p.Exact/2) + p.HostIn.At(p.Exact/2)); ends > wait {
+		t.Errorf("half of the messages spent %v in this host", ends)
+	}
+}
+
+// monotonic reads CLOCK_MONOTONIC.
+func monotonic() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return ts.Nano()
+}
