@@ -19,7 +19,7 @@ const disturbedRuns = 4
 // calibrateCommand is `weir calibrate`.
 type calibrateCommand struct {
 	Quick   bool `help:"Shorter runs: about 10 s instead of 100 s, with fewer samples, and none of --runs."`
-	Runs    *int `help:"Runs under each disturbance of the host, to see whether the figures that may be quoted are true; 0 for none (0 or more; default: 4). A run takes 3 s. 200 runs tell whether 95 % hold."`
+	Runs    *int `placeholder:"N" help:"Runs under each disturbance of the host, to see whether the figures that may be quoted are true; 0 for none (0 or more; default: 4). A run takes 3 s. 200 runs tell whether 95 % hold."`
 	JSON    bool `name:"json" help:"Print a JSON object on stdout and everything else on stderr."`
 	NoColor bool `help:"No colour."`
 }
