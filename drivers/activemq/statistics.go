@@ -106,7 +106,7 @@ func (s *system) Full(ctx context.Context, a *amqp1conn.Admin, _ string) (string
 			return n
 		}
 		if used := number("PercentUsage"); used >= 100 {
-			full = append(full, fmt.Sprintf("the limit of %s is reached: %d bytes of %d", l.name, number("Usage"), number("Limit")))
+			full = append(full, fmt.Sprintf("the limit of %s is reached: %d bytes", l.name, number("Limit")))
 		}
 	}
 	return strings.Join(full, ", "), nil
