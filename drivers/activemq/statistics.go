@@ -92,7 +92,7 @@ var limits = []struct{ prefix, name string }{
 }
 
 // Full implements amqp1conn.Limited. Where a limit is reached, the server reads no more from
-// connections that publish. It accepts a message if there was room for any.
+// connections that publish; it has accepted the message that reached the limit.
 func (s *system) Full(ctx context.Context, a *amqp1conn.Admin, _ string) (string, error) {
 	m, err := a.Ask(ctx, question(), ofBroker)
 	if err != nil {
