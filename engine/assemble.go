@@ -194,7 +194,6 @@ func (j *assembly) add(p *WorkerResult, first bool) {
 	raw.Listened = max(raw.Listened, p.Listened)
 	raw.ForeignReplies += p.ForeignReplies
 	raw.CorruptedReplies += p.CorruptedReplies
-	raw.Hiccups.Merge(&p.Hiccups)
 	raw.Blocks = append(raw.Blocks, p.Blocks...)
 	raw.Discarded = addDiscarded(raw.Discarded, p.Discarded)
 	raw.Stalls = longest(append(raw.Stalls, p.Stalls...))

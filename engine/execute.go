@@ -38,12 +38,11 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	r.startWire(clock)
 	meter := host.StartMeter(clock)
 	before := meter.Read()
-	hiccups := measure.NewHistogram()
 	var stalls stalls
 	stopHiccups := func() {}
 	if r.cfg.Calibration.Samples > 0 {
 		stopHiccups = host.StartHiccups(clock, time.Millisecond, func(at, overshoot int64) {
-			hiccups.Record(overshoot)
+			r.recorder.Hiccup(at-overshoot, overshoot)
 			stalls.wake(at, overshoot)
 		})
 	}
@@ -79,7 +78,6 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	part.Ended = r.now()
 	stopHiccups()
 	part.Calibration = r.cfg.Calibration.Read(clock, r.unfollow)
-	hiccups.Read(&part.Hiccups)
 	part.Stalls = stalls.longest()
 	part.Host = meter.Read().Since(before)
 	part.Gone = r.probe(ctx, part)

@@ -66,7 +66,6 @@ type WorkerResult struct {
 	Behind      uint64
 	Inside      Inside
 	Errors      []ErrorCount
-	Hiccups     measure.Counts
 	Stalls      []Stall `json:",omitempty"` // the longest of the host, in order of time
 	Slowest     Slowest
 	Wire        *wire.Report `json:",omitempty"` // nil: kernel instants were not wanted
@@ -145,7 +144,6 @@ type Raw struct {
 	Behind    uint64 // messages that were due and not sent because pacers were late by their own fault
 	Inside    Inside // what threads did while a message waited for Publish to return
 	Errors    []ErrorCount
-	Hiccups   measure.Counts
 	Stalls    []Stall // the longest of all hosts, in order of time
 	Slowest   Slowest
 	Wire      *wire.Report // of all workers; nil: kernel instants were not wanted

@@ -22,12 +22,13 @@ const (
 	RTTOnTime                // reply - due less lateness; of a reply that was echoed to 0.2 % of start - due
 	RTTService               // reply - start, first replies
 	Settle                   // settled - at
+	Hiccups                  // at each millisecond of the run: how late a thread woke that only sleeps
 	NumKinds                 // number of kinds
 )
 
 var kindNames = [NumKinds]string{
 	"send.response", "send.on_time", "send.service", "send.lateness", "send.held_up", "send.blocked", "send.hop", "send.failed",
-	"e2e.response", "e2e.on_time", "e2e.service", "rtt.response", "rtt.on_time", "rtt.service", "settle",
+	"e2e.response", "e2e.on_time", "e2e.service", "rtt.response", "rtt.on_time", "rtt.service", "settle", "hiccups",
 }
 
 // String returns the kind's name in results.

@@ -28,6 +28,7 @@ type Recorder struct {
 	senders   []Sender
 	receivers []Receiver
 	repliers  []Receiver
+	hiccups   [NumPhases]*Histogram
 	notSent   notSent
 
 	histograms [NumKinds][NumPhases][]*Histogram // all of the above, by kind and phase
@@ -81,6 +82,9 @@ func NewRecorder(cfg Config) *Recorder {
 			}
 		}
 	}
+	for p := range NumPhases {
+		r.hiccups[p] = NewHistogram()
+	}
 	r.sort()
 	return r
 }
@@ -132,7 +136,12 @@ func (r *Recorder) sort() {
 	}
 	receive(r.receivers, E2EResponse, E2EOnTime, E2EService)
 	receive(r.repliers, RTTResponse, RTTOnTime, RTTService)
+	hold(Hiccups, &r.hiccups)
 }
+
+// Hiccup records that a thread that only sleeps woke late, ns after the instant due. One goroutine
+// calls it.
+func (r *Recorder) Hiccup(due, ns int64) { r.hiccups[r.Phase(due)].Record(ns) }
 
 // Phase returns the phase of an instant: warm-up before the measured window, measured from its
 // start on. Nothing is due after the window's end.

@@ -247,9 +247,13 @@ const (
 
 // A Verdict says how far the figures can be trusted.
 type Verdict struct {
-	Status Status  `json:"status"` // the worst of the checks that ran
+	Status Status  `json:"status"` // of the run as a whole: the worst of the checks that ran
 	Checks []Check `json:"checks"`
 	SLO    []SLO   `json:"slo"`
+
+	// Figures has a verdict on each latency percentile with enough samples, and on each rate. Absent in
+	// results of older versions.
+	Figures []Figure `json:"figures,omitempty"`
 }
 
 // A Check is one reason for a verdict.
@@ -468,6 +472,8 @@ type Percentile struct {
 	UnboundedBy string  `json:"unbounded_by,omitempty"` // ByDependence or ByEpisodes: why an end is unknown; absent if both are known, or the samples are too few for one
 
 	UnsupportedBy string `json:"unsupported_by,omitempty"` // ByClock, ByUnknownClock or ByLostAgents; absent if it is supported, or has too few samples
+
+	Stalls *Stalls `json:"stalls,omitempty"` // absent: not known, or not a headline distribution
 }
 
 // Percentile returns the row of percentile p, or nil; d may be nil.

@@ -29,7 +29,8 @@ type WireParts struct {
 	Unseen    uint64 `json:"unseen,omitempty"`    // left out: not found in a segment
 	Late      uint64 `json:"late,omitempty"`      // left out: recording had ended when they completed
 
-	HostOut *Dist `json:"host_out"` // from the hand-over to the client until the last byte left this host
+	Held    *Dist `json:"held"`     // from the hand-over to the client until the last answer that came in on the connection before the message left; 0: none came. The client, or TCP, may have waited for it
+	HostOut *Dist `json:"host_out"` // from there until the last byte left this host
 	System  *Dist `json:"system"`   // from there until the last byte of the answer came in: network and system
 	HostIn  *Dist `json:"host_in"`  // from there until the program had it
 
@@ -44,8 +45,10 @@ type WireAt struct {
 	LeftOut    uint64  `json:"left_out,omitempty"` // sampled messages of that latency whose parts are unknown
 	LatenessNS int64   `json:"lateness_ns"`        // of the generator
 	BlockedNS  int64   `json:"blocked_ns"`         // waiting for a slot or for the client
+	HeldNS     int64   `json:"held_ns"`
 	HostOutNS  int64   `json:"host_out_ns"`
 	SystemNS   int64   `json:"system_ns"`
 	HostInNS   int64   `json:"host_in_ns"`
-	HostShare  float64 `json:"host_share"` // lateness, host_out and host_in, of the sum
+	HostShare  float64 `json:"host_share"`      // lateness, host_out and host_in, of the sum: at least that is this host's
+	HostMost   float64 `json:"host_share_most"` // the same with held: at most that is
 }

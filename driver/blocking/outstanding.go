@@ -32,9 +32,6 @@ func (o *Outstanding) Done(n int) {
 	}
 }
 
-// Any reports whether a message has not completed.
-func (o *Outstanding) Any() bool { return o.n.Load() > 0 }
-
 // lastLimit is how long the end of a producer waits for its messages.
 const lastLimit = 2 * time.Second
 

@@ -3,7 +3,11 @@ package activemq
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
+
+	client "github.com/Azure/go-amqp"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
@@ -48,3 +52,64 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 }
 
 func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+
+// TestAFullServerSaysSo fills a server up to each of its limits, while a producer is open and before
+// another is.
+func TestAFullServerSaysSo(t *testing.T) {
+	for limit, settings := range map[string]map[string]string{
+		"memoryUsage": {"memory-usage": "1 mb", "persistence": "no"}, // with files, messages move there
+		"storeUsage":  {"store-usage": "1 mb"},
+	} {
+		t.Run(limit, func(t *testing.T) {
+			s := served.Up(t, Definition(), 1, served.With{Settings: settings})
+			c, blocked := trial.Blocking(t, Definition(), s.Options)
+			p, _ := trial.Producer(t, c, "d")
+			go trial.Publish(t, p, 900, 4<<10) // less than the credit of a link
+			says := func(text string) bool { return strings.Contains(text, "the limit of "+limit+" is reached") }
+			if !trial.Eventually(func() bool { return says(blocked()) }) {
+				t.Errorf("a producer that is open: %q", blocked())
+			}
+			_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, make(trial.Fates, 1))
+			if !errors.Is(err, driver.ErrBlocked) || !says(err.Error()) {
+				t.Errorf("another: %v", err)
+			}
+		})
+	}
+}
+
+// TestExpiredMessagesAreCounted sends messages with a time to live, without weir.
+func TestExpiredMessagesAreCounted(t *testing.T) {
+	s := shared.Up(t, 1)
+	plain, err := client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = plain.Close() })
+	session, err := plain.NewSession(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := session.NewSender(t.Context(), "expiring", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 20
+	for range n {
+		if err := to.Send(t.Context(), &client.Message{Header: &client.MessageHeader{Durable: true, TTL: time.Millisecond}, Value: "x"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	t.Cleanup(trial.NewLog().Consume(t, c, driver.ConsumerSpec{Destinations: []string{"expiring"}}))
+	if !trial.Eventually(func() bool {
+		f, err := c.Facts(t.Context())
+		return err == nil && len(f.Discarded) == 1 && f.Discarded[0].Messages == n
+	}) {
+		f, err := c.Facts(t.Context())
+		t.Errorf("%+v, %v; want %d", f.Discarded, err, n)
+	}
+}

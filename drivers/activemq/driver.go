@@ -49,7 +49,7 @@ func Definition() driver.Definition {
 		New: func() driver.Config {
 			return &Config{
 				Options: amqp1conn.Defaults(), Store: "unknown",
-				Server: Server{Persistence: "yes", Sync: "always", Heap: "256m"},
+				Server: Server{Persistence: "yes", Sync: "always", Memory: "1 gb", Store: "100 gb", Heap: "256m"},
 			}
 		},
 		Recipe: []byte(recipe),
@@ -77,6 +77,8 @@ type Config struct {
 type Server struct {
 	Persistence string `option:"persistence" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep durable messages in files (KahaDB)."`
 	Sync        string `option:"sync" allowed:"always,periodic,never" firm:"yes" help:"Server that weir starts: when KahaDB syncs its journal (journalDiskSyncStrategy)."`
+	Memory      string `option:"memory-usage" help:"Server that weir starts: memory of all messages above which producers wait (memoryUsage limit); at most 70 % of the heap."`
+	Store       string `option:"store-usage" help:"Server that weir starts: files of all messages above which producers wait (storeUsage limit). One file has 32 MiB."`
 	Heap        string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
 }
 

@@ -49,29 +49,70 @@ func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) e
 	return err
 }
 
-// Waiting implements amqp1conn.System. The server also counts messages that consumers hold. It does
-// not answer for a missing queue, so a second request, about the server itself, which is answered
-// afterwards, reveals that.
-func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) (n uint64, err error) {
-	if strings.ContainsAny(queue, wildcards) {
-		return 0, fmt.Errorf("%q names several queues: %w", queue, driver.ErrUnsupported)
-	}
-	err = errMissing
-	asked := a.AskEach(ctx, question(), []string{ofQueue + queue, ofBroker}, func(m *client.Message) bool {
-		answer, _ := m.Value.(map[string]any)
-		if _, ours := answer["destinationName"]; !ours {
-			return true
-		}
-		n, err = strconv.ParseUint(fmt.Sprint(answer["size"]), 10, 64)
-		return false
-	})
-	if asked != nil {
-		return 0, asked
-	}
-	return n, err
+// Waiting implements amqp1conn.System. The server also counts messages that consumers hold.
+func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) (uint64, error) {
+	return s.count(ctx, a, queue, "size")
 }
 
-func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, _ []string) (driver.Facts, error) {
+// count returns a number from the statistics of a queue.
+func (s *system) count(ctx context.Context, a *amqp1conn.Admin, queue, name string) (uint64, error) {
+	answer, err := s.statistics(ctx, a, queue)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(fmt.Sprint(answer[name]), 10, 64)
+}
+
+// statistics returns the statistics of a queue. The server does not answer for a missing queue, so
+// a second request, about the server itself, which is answered afterwards, reveals that.
+func (s *system) statistics(ctx context.Context, a *amqp1conn.Admin, queue string) (of map[string]any, err error) {
+	if strings.ContainsAny(queue, wildcards) {
+		return nil, fmt.Errorf("%q names several queues: %w", queue, driver.ErrUnsupported)
+	}
+	err = a.AskEach(ctx, question(), []string{ofQueue + queue, ofBroker}, func(m *client.Message) bool {
+		answer, _ := m.Value.(map[string]any)
+		_, ours := answer["destinationName"]
+		if ours {
+			of = answer
+		}
+		return !ours
+	})
+	if err == nil && of == nil {
+		err = errMissing
+	}
+	return of, err
+}
+
+// limits are the server's limits (systemUsage), by their prefix in its statistics
+// (https://activemq.apache.org/components/classic/documentation/producer-flow-control).
+var limits = []struct{ prefix, name string }{
+	{"memory", "memoryUsage"},
+	{"store", "storeUsage"},
+	{"temp", "tempUsage"},
+}
+
+// Full implements amqp1conn.Limited. Where a limit is reached, the server reads no more from
+// connections that publish. It accepts a message if there was room for any.
+func (s *system) Full(ctx context.Context, a *amqp1conn.Admin, _ string) (string, error) {
+	m, err := a.Ask(ctx, question(), ofBroker)
+	if err != nil {
+		return "", err
+	}
+	answer, _ := m.Value.(map[string]any)
+	var full []string
+	for _, l := range limits {
+		number := func(name string) (n int64) {
+			n, _ = strconv.ParseInt(fmt.Sprint(answer[l.prefix+name]), 10, 64) // 0 if the server does not report it
+			return n
+		}
+		if used := number("PercentUsage"); used >= 100 {
+			full = append(full, fmt.Sprintf("the limit of %s is reached: %d bytes of %d", l.name, number("Usage"), number("Limit")))
+		}
+	}
+	return strings.Join(full, ", "), nil
+}
+
+func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string) (driver.Facts, error) {
 	f := driver.Facts{Name: "activemq", Nodes: 1, Confirms: guarantees.Of(s.cfg.Known(driver.Servers{}))}
 	p, err := a.Properties(ctx)
 	if err != nil {
@@ -80,7 +121,24 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, _ []string) (dri
 	if _, err := a.Ask(ctx, question(), ofBroker); err != nil {
 		return f, fmt.Errorf("no statistics: the server stands still, or has no statisticsBrokerPlugin: %w", err)
 	}
+	if len(queues) <= amqp1conn.MostCounted {
+		if f.Discarded, err = s.expired(ctx, a, queues); err != nil {
+			return f, err
+		}
+	}
 	f.Version = p["version"]
 	f.Settings = map[string]string{"store": s.cfg.Store + " (option store)", "durable": strconv.FormatBool(s.cfg.Durable)}
 	return f, nil
+}
+
+func (s *system) expired(ctx context.Context, a *amqp1conn.Admin, queues []string) ([]driver.Discarded, error) {
+	d := driver.Discarded{Counter: "expiredCount"}
+	for _, q := range queues {
+		n, err := s.count(ctx, a, q, d.Counter)
+		if err != nil && !errors.Is(err, driver.ErrUnsupported) { // missing queue
+			return nil, err
+		}
+		d.Messages += n
+	}
+	return []driver.Discarded{d}, nil
 }

@@ -157,6 +157,9 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 		}
 		durable = durable && is
 	}
+	if err := s.dropped(ctx, a, queues, &f); err != nil {
+		return f, err
+	}
 	f.Settings["persistence-enabled"] = strconv.FormatBool(persistent)
 	f.Settings["durable"] = strconv.FormatBool(durable)
 	k := s.cfg.Known(driver.Servers{})

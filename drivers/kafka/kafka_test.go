@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
@@ -58,6 +61,7 @@ func TestOneBroker(t *testing.T) {
 	t.Run("nothing is committed behind what was refused", func(t *testing.T) { refused(t, s) })
 	t.Run("partitions change hands without duplicates", func(t *testing.T) { handedOver(t, s) })
 	t.Run("what cannot be published to says why", func(t *testing.T) { unpublishable(t, s) })
+	t.Run("deleted messages are counted", func(t *testing.T) { deleted(t, s) })
 	t.Run("an aborted transaction is never seen", func(t *testing.T) { abortedUnseen(t, s) })
 	t.Run("transactions hold as many messages as asked for", func(t *testing.T) { transactionSizes(t, s) })
 	t.Run("what is not committed is waited for", func(t *testing.T) { openTransaction(t, s) })
@@ -110,6 +114,24 @@ func keysAndPartitioners(t *testing.T, s *served.System) {
 				}
 			}
 		})
+	}
+}
+
+func deleted(t *testing.T, s *served.System) {
+	c := open(t, s.Address, driver.Run{ID: "deleted"}, nil, driver.Destination{Name: "d", Partitions: 1})
+	publish(t, c, "d", 0, 10, nil)
+	topic, err := kafkaconn.Topic(c.Run, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := kadm.Offsets{}
+	to.AddOffset(topic, 0, 4, -1)
+	if _, err := kadm.NewClient(c.Link.Client).DeleteRecords(t.Context(), to); err != nil {
+		t.Fatal(err)
+	}
+	f, err := c.Facts(t.Context())
+	if err != nil || len(f.Discarded) != 1 || f.Discarded[0].Messages != 4 {
+		t.Errorf("%+v, %v; want 4", f.Discarded, err)
 	}
 }
 

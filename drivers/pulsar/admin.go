@@ -160,7 +160,7 @@ func (a *admin) partitioned(ctx context.Context, t topic) (topic, error) {
 func (a *admin) find(ctx context.Context, t topic) (topic, error) {
 	t, err := a.partitioned(ctx, t)
 	if err == nil {
-		_, err = a.backlogs(ctx, t)
+		_, err = a.subscriptions(ctx, t)
 	}
 	if httpapi.Missing(err) {
 		return t, fmt.Errorf("there is no topic %s: %w", t.name, driver.ErrUnsupported)
@@ -168,24 +168,22 @@ func (a *admin) find(ctx context.Context, t topic) (topic, error) {
 	return t, err
 }
 
-// backlogs returns how many entries of a topic each subscription has still to receive.
-func (a *admin) backlogs(ctx context.Context, t topic) (map[string]uint64, error) {
+// A subscription's statistics, in entries.
+type subscription struct {
+	Backlog uint64 `json:"msgBacklog"`
+	Expired uint64 `json:"totalMsgExpired"`
+}
+
+// subscriptions returns the statistics of a topic's subscriptions.
+func (a *admin) subscriptions(ctx context.Context, t topic) (map[string]subscription, error) {
 	path, query := t.path+"/stats", url.Values{"getPreciseBacklog": {"true"}}
 	if t.partitions > 0 {
 		path = t.path + "/partitioned-stats"
 		query.Set("perPartition", "false")
 	}
-	var said struct {
-		Subscriptions map[string]struct{ MsgBacklog uint64 }
-	}
-	if err := a.ask(ctx, http.MethodGet, path, query, nil, &said); err != nil {
-		return nil, err
-	}
-	of := map[string]uint64{}
-	for name, s := range said.Subscriptions {
-		of[name] = s.MsgBacklog
-	}
-	return of, nil
+	var said struct{ Subscriptions map[string]subscription }
+	err := a.ask(ctx, http.MethodGet, path, query, nil, &said)
+	return said.Subscriptions, err
 }
 
 func (a *admin) unsubscribe(ctx context.Context, t topic, subscription string) error {
@@ -207,6 +205,23 @@ type quorums struct {
 func (a *admin) of(ctx context.Context, t topic) (q quorums, err error) {
 	err = a.ask(ctx, http.MethodGet, t.path+"/persistence", url.Values{"applied": {"true"}}, nil, &q)
 	return q, err
+}
+
+// A backlogQuota limits the backlog of a topic's subscriptions; -1: no limit.
+type backlogQuota struct {
+	Size    int64  `json:"limitSize"` // bytes
+	Seconds int64  `json:"limitTime"`
+	Policy  string `json:"policy"`
+}
+
+// policies returns a topic's effective message TTL in seconds (0: none) and its backlog quotas, by
+// kind.
+func (a *admin) policies(ctx context.Context, t topic) (ttl int64, quotas map[string]backlogQuota, err error) {
+	applied := url.Values{"applied": {"true"}}
+	if err := a.ask(ctx, http.MethodGet, t.path+"/messageTTL", applied, nil, &ttl); err != nil {
+		return 0, nil, err
+	}
+	return ttl, quotas, a.ask(ctx, http.MethodGet, t.path+"/backlogQuotaMap", applied, nil, &quotas)
 }
 
 // preset returns the quorums of a topic newly created in a namespace.

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // TestATopicWaitsForBookies: a newly started broker may not know its bookies yet.
@@ -37,5 +40,49 @@ func TestATopicWaitsForBookies(t *testing.T) {
 	defer cancel()
 	if err := a.declare(ctx, topic); !errors.Is(err, driver.ErrBlocked) {
 		t.Errorf("without any bookie: %v", err)
+	}
+}
+
+// TestExpiredMessagesAreCounted lets the messages of a subscription expire, which the broker does
+// when it is asked to.
+func TestExpiredMessagesAreCounted(t *testing.T) {
+	s := servers.Up(t, 1)
+	for _, partitions := range []int{1, 2} {
+		open := open(t, partitions, s.Options, "batching", "no")
+		c := driver.Inside(open).(*conn)
+		at, err := c.topic(t.Context(), "d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		evict := backlogQuota{Size: 1 << 20, Seconds: -1, Policy: eviction}
+		set := func(path, name, value string, body any) error {
+			return c.admin.ask(t.Context(), http.MethodPost, at.path+path, url.Values{name: {value}}, body, nil)
+		}
+		if err := errors.Join(set("/messageTTL", "messageTTL", "1", nil), set("/backlogQuota", "backlogQuotaType", "destination_storage", evict)); err != nil {
+			t.Fatal(err)
+		}
+		x, err := open.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = x.Close(context.Background()) })
+		p, f := trial.Producer(t, open, "d")
+		const n = 20
+		if got := f.Confirmed(t, p, n); got != n {
+			t.Fatalf("%d of %d confirmed", got, n)
+		}
+		var facts driver.Facts
+		if !trial.Eventually(func() bool {
+			err := c.admin.ask(t.Context(), http.MethodPost, at.path+"/all_subscription/expireMessages/1", nil, nil, nil)
+			if facts, err = c.Facts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return len(facts.Discarded) == 1 && facts.Discarded[0].Messages == n
+		}) {
+			t.Errorf("%d partitions: %+v; want %d", partitions, facts.Discarded, n)
+		}
+		if want := []string{"messages expire after 1 s (message TTL)", "subscriptions lose what is above their backlog quota (destination_storage 1048576, consumer_backlog_eviction)"}; !slices.Equal(facts.Discards, want) {
+			t.Errorf("%d partitions: %q", partitions, facts.Discards)
+		}
 	}
 }

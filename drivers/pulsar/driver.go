@@ -314,18 +314,18 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 		if err != nil {
 			return 0, err
 		}
-		backlogs, err := c.admin.backlogs(ctx, t)
+		all, err := c.admin.subscriptions(ctx, t)
 		if err != nil {
 			return 0, err
 		}
-		n, ok := backlogs[c.own(subscription)]
+		has, ok := all[c.own(subscription)]
 		if !ok && c.run.Existing {
-			n, ok = backlogs[subscription]
+			has, ok = all[subscription]
 		}
 		if !ok {
 			return 0, fmt.Errorf("there is no subscription %s: %w", subscription, driver.ErrUnsupported)
 		}
-		return n, nil
+		return has.Backlog, nil
 	})
 }
 

@@ -3,12 +3,15 @@ package pulsar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/httpapi"
 )
 
 // Facts asks the web services for the version, the bookies, and the quorums of the topics declared
@@ -38,7 +41,48 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f.Settings["bookkeeperWriteQuorum"] = strconv.Itoa(least.Write)
 	f.Settings["bookkeeperAckQuorum"] = strconv.Itoa(least.Ack)
 	f.Confirms = guarantees.Of(c.cfg.known(least))
-	return f, nil
+	short, cancel := context.WithTimeout(ctx, discardLimit)
+	defer cancel()
+	f.Discards, f.Discarded, err = c.discards(short)
+	if short.Err() != nil && ctx.Err() == nil || errors.As(err, new(*httpapi.Refusal)) {
+		err = nil // unknown: many topics, a topic that was deleted, or missing permissions
+	}
+	return f, err
+}
+
+// discardLimit limits how long questions about dropped messages may take.
+const discardLimit = time.Second
+
+// eviction is the policy of backlog quotas that drops messages.
+const eviction = "consumer_backlog_eviction"
+
+// discards returns the active settings by which the brokers drop messages of the topics, and how
+// many they dropped. They count what expired, and not what they evicted.
+func (c *conn) discards(ctx context.Context) (all []string, totals []driver.Discarded, err error) {
+	expired := driver.Discarded{Counter: "totalMsgExpired of all subscriptions, in entries"}
+	for _, t := range c.topics.All() {
+		has, err := c.admin.subscriptions(ctx, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range has {
+			expired.Messages += s.Expired
+		}
+		ttl, quotas, err := c.admin.policies(ctx, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ttl > 0 {
+			all = append(all, fmt.Sprintf("messages expire after %d s (message TTL)", ttl))
+		}
+		for kind, q := range quotas {
+			if limit := max(q.Size, q.Seconds); q.Policy == eviction && limit > 0 {
+				all = append(all, fmt.Sprintf("subscriptions lose what is above their backlog quota (%s %d, %s)", kind, limit, eviction))
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), []driver.Discarded{expired}, nil
 }
 
 // quorums returns the quorums of the least durable topic. It is the zero value if the credentials

@@ -227,7 +227,7 @@ func TestExistingTopic(t *testing.T) {
 		}
 	}
 	inside := driver.Inside(owner).(*conn)
-	if left, err := inside.admin.backlogs(t.Context(), inside.topics.All()["d"]); err != nil || len(left) != 0 {
+	if left, err := inside.admin.subscriptions(t.Context(), inside.topics.All()["d"]); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	c, err := try(t, driver.Run{Existing: true}, s.Options)

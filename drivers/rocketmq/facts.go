@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/settings"
@@ -15,7 +16,7 @@ import (
 // shown lists the broker settings that appear in the facts
 // (https://github.com/apache/rocketmq/blob/rocketmq-all-5.5.0/docs/en/Configuration_System.md).
 var shown = []string{
-	"allAckInSyncStateSet", "brokerRole", "enableAutoInSyncReplicas", "enableControllerMode", "enableSlaveActingMaster", "fileReservedTime",
+	"allAckInSyncStateSet", "brokerRole", "enableAutoInSyncReplicas", "enableControllerMode", "enableSlaveActingMaster", reserved,
 	"flushDiskType", "flushIntervalCommitLog", "inSyncReplicas", "maxMessageSize", "minInSyncReplicas", "sendMessageThreadPoolNums", "slaveTimeout",
 	"syncFlushTimeout", "transientStorePoolEnable", "waitTimeMillsInSendQueue",
 }
@@ -32,12 +33,13 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if len(all) == 0 {
 		return f, errNoBroker
 	}
-	used := map[string]bool{}
+	used, routes := map[string]bool{}, map[string]route{}
 	for _, t := range slices.Sorted(maps.Values(c.topics.All())) {
 		r, err := c.cfg.route(ctx, t)
 		if err != nil {
 			return f, words.Unreachable(err)
 		}
+		routes[t] = r
 		for _, q := range r.queues {
 			used[q.broker] = true
 			f.Leaders = append(f.Leaders, r.brokers[q.broker].master())
@@ -60,9 +62,51 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 				set.Add(name, v)
 			}
 		}
+		if hours, err := strconv.Atoi(s[reserved]); err == nil && hours < usualReserve {
+			f.Discards = append(f.Discards, fmt.Sprintf("files with messages are deleted after %d h, read or not (%s)", hours, reserved))
+		}
 	}
 	set.Into(f.Settings)
+	f.Discards = slices.Compact(f.Discards)
+	f.Discarded = c.deleted(ctx, routes)
 	return f, nil
+}
+
+// reserved is a setting of brokers: they delete files of that age, in hours.
+const reserved = "fileReservedTime"
+
+// usualReserve is the vendor's default: longer than almost any run.
+const usualReserve = 72
+
+// deleteLimit limits how long questions about deleted messages may take.
+const deleteLimit = time.Second
+
+// deleted returns how many messages of topics the brokers have deleted with their files; nil: not
+// known.
+func (c *conn) deleted(ctx context.Context, topics map[string]route) []driver.Discarded {
+	ctx, cancel := context.WithTimeout(ctx, deleteLimit)
+	defer cancel()
+	d := driver.Discarded{Counter: "minOffset of the queues, read or not"}
+	for topic, r := range topics {
+		for name, b := range r.brokers {
+			if err := c.cfg.on(ctx, b.master(), func(ctx context.Context, l *line) error {
+				for _, q := range r.queues {
+					if q.broker != name {
+						continue
+					}
+					n, err := l.bound(ctx, minOffset, place{topic, q}, time.Time{})
+					if err != nil {
+						return err
+					}
+					d.Messages += uint64(max(0, n))
+				}
+				return nil
+			}); err != nil {
+				return nil
+			}
+		}
+	}
+	return []driver.Discarded{d}
 }
 
 // settings asks a master for its configuration and version.

@@ -14,7 +14,7 @@ import (
 )
 
 // Identity returns Version, and where that does not name the source also the platform and the
-// hash of the program's file: "devel@linux/amd64:0123456789ab", of weir-all
+// hash of the program's file, as Stripped reads it: "devel@linux/amd64:0123456789ab", of weir-all
 // "devel/weir-all@linux/amd64:0123456789ab". See Same.
 func Identity() (string, error) { return identity() }
 
@@ -32,13 +32,17 @@ var identity = sync.OnceValues(func() (string, error) {
 	if ok && exact(info) {
 		return version(info), nil
 	}
-	f, err := program()
+	f, err := Program()
 	if err != nil {
 		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
+	loaded, err := Stripped(f)
+	if err != nil {
+		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
+	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
+	if _, err := io.Copy(sum, loaded); err != nil {
 		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
 	}
 	return fmt.Sprintf("%s%s@%s/%s:%x", Version(), variant(info), runtime.GOOS, runtime.GOARCH, sum.Sum(nil)[:6]), nil
@@ -55,8 +59,8 @@ func variant(info *debug.BuildInfo) string {
 	return ""
 }
 
-// program opens the file that this process runs, on Linux also where another has replaced it.
-func program() (*os.File, error) {
+// Program opens the file that this process runs, on Linux also where another has replaced it.
+func Program() (*os.File, error) {
 	f, err := os.Open("/proc/self/exe")
 	if !errors.Is(err, fs.ErrNotExist) {
 		return f, err

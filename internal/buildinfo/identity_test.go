@@ -1,8 +1,16 @@
 package buildinfo
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 )
 
@@ -67,5 +75,57 @@ func TestBuildWithoutRevisionUsesFileHash(t *testing.T) {
 		if got := Same(tt.a, tt.b); got != tt.same || Same(tt.b, tt.a) != tt.same {
 			t.Errorf("%s and %s: same is %v", tt.a, tt.b, got)
 		}
+	}
+}
+
+// A fleet sends stripped copies of itself to hosts: they must run, and count as the same build.
+func TestStrippedProgramIsTheSameBuild(t *testing.T) {
+	if os.Getenv("WEIR_PRINT_IDENTITY") != "" {
+		id, err := Identity()
+		fmt.Println(id, err)
+		os.Exit(0)
+	}
+	f, err := Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	loaded, err := Stripped(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(loaded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "linux" && int64(len(b)) >= st.Size() {
+		t.Errorf("%d of %d bytes are left", len(b), st.Size())
+	}
+	path := filepath.Join(t.TempDir(), "stripped")
+	if err := os.WriteFile(path, b, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "-test.run", "^TestStrippedProgramIsTheSameBuild$")
+	cmd.Env = append(os.Environ(), "WEIR_PRINT_IDENTITY=1")
+	out, err := cmd.CombinedOutput()
+	own, _ := Identity()
+	if got := strings.TrimSpace(string(out)); err != nil || got != own+" <nil>" {
+		t.Errorf("the stripped program is %q (%v); want %q", got, err, own)
+	}
+	again, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	twice, err := Stripped(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := io.ReadAll(twice); err != nil || !bytes.Equal(b, c) {
+		t.Errorf("stripped twice it differs: %v", err)
 	}
 }

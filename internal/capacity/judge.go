@@ -50,13 +50,21 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 			if s.Outcome() != x.was {
 				continue
 			}
-			if x.j == Failed && find(judge.CheckLateness).Status == result.Suspect && keptOnTime(r, s.Expr) {
+			by := judge.SpoiltBy(&r.Verdict, s.Expr)
+			switch {
+			case x.j == Failed && find(judge.CheckLateness).Status == result.Suspect && keptOnTime(r, s.Expr):
 				return Limited, s.Expr + ": failed because the generator was late; without that it does not fail"
+			case x.j == Undecided && by != "":
+				return Limited, s.Expr + ": undecided, since something other than the system moved the figure (" + by + ")"
 			}
 			if why = s.Expr + ": " + string(x.was); s.NeedsS > 0 {
 				why += fmt.Sprintf(" (a window of %.0f s would probably decide it)", math.Ceil(s.NeedsS))
 			}
-			if disturbed := judge.Disturbed(&r.Verdict); len(disturbed) > 0 {
+			disturbed := judge.Disturbed(&r.Verdict)
+			if by != "" && !slices.Contains(disturbed, by) {
+				disturbed = append(disturbed, by)
+			}
+			if len(disturbed) > 0 {
 				why += "; the host was disturbed: " + strings.Join(disturbed, ", ")
 			}
 			if x.j == Failed {

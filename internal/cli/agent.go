@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/hosts"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/placement"
@@ -21,7 +23,7 @@ import (
 
 // agentCommand is `weir agent`.
 type agentCommand struct {
-	Join  *string  `placeholder:"URL" help:"Where the fleet meets, as weir fleet token prints it, or weir://127.0.0.1:7622 for a fleet of the same user on this host; WEIR_JOIN keeps it out of the list of processes. Required."`
+	Join  *string  `placeholder:"URL" help:"Where the fleet meets, as weir fleet token prints it, or weir://127.0.0.1:7622 for a fleet of the same user on this host. WEIR_JOIN keeps it out of the list of processes, and so does -, which is the first line of standard input: the agent then ends with that input, or after 30 s without a line. Required."`
 	Name  *string  `placeholder:"NAME" help:"Name of this agent: a-z, 0-9 and -. No other agent of the fleet may have it (the host's name)."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"A label that placement can select this agent by; may be repeated (none)."`
 	Allow []string `placeholder:"LIST" help:"What the agent may do on its host, apart from running drivers: broker, to start real servers there (weir run --start-on); faults, to do there what the faults of a scenario say; may be repeated (nothing)."`
@@ -46,11 +48,29 @@ func (*agentCommand) Help() string {
 
 // run joins fleets and serves until a signal.
 func (c *agentCommand) run(ctx context.Context, e *env) Code {
+	signals := e.Signals
+	kept := c.Join != nil && *c.Join == fromStdin
+	if kept {
+		if e.Stdin == nil {
+			return usage(e, errors.New("--join: there is no standard input"))
+		}
+		in := bufio.NewReader(e.Stdin)
+		url, err := joinLine(in)
+		if err != nil {
+			return usage(e, err)
+		}
+		c.Join, signals = &url, lifeline(in, signals)
+	}
 	a, err := c.agent(e)
 	if err != nil {
 		return usage(e, err)
 	}
-	signalled, err := through(ctx, e.Signals, a.Run, func(s os.Signal) {
+	if kept {
+		if _, err := fmt.Fprintln(e.Stdout, hosts.Answer+"agent"); err != nil {
+			return e.failed(err)
+		}
+	}
+	signalled, err := through(ctx, signals, a.Run, func(s os.Signal) {
 		again := "a second signal stops it now"
 		if s == os.Interrupt {
 			again = "press Ctrl-C again to stop now"
@@ -192,10 +212,14 @@ type parties struct {
 // gathering has the flags for the agents of a run and their meeting place.
 type gathering struct {
 	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Run on N agents that join (none: this process does it)."`
+	Hosts  *string `placeholder:"FILE" group:"Fleet" help:"Start an agent on each host of this file by SSH, run on all of them, and end them: weir fleet up, run and down in one (none)."`
 	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, with TLS and a token. Agents of this user on this host find the token by themselves (127.0.0.1:7622, for agents of this host)."`
 	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which needs JetStream, instead of starting one."`
 	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it. It is not one of the N, unless a list of placement names it (default: here)."`
 	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long to wait for agents (2m)."`
+
+	file *hosts.File // of Hosts; nil: none
+	ssh  string
 }
 
 // given names the flags that were given.

@@ -63,7 +63,7 @@ func (*capacityCommand) Help() string {
 }
 
 // run searches.
-func (c *capacityCommand) run(ctx context.Context, e *env) Code {
+func (c *capacityCommand) run(ctx context.Context, e *env) (code Code) {
 	ctx, h := e.halt(ctx)
 	defer h.cancel()
 	e.quieten(c.Quiet)
@@ -71,6 +71,10 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 		File: c.File, Option: c.Option, Address: c.Address, keys: c.keys, parties: parties{gathering: c.gathering}, read: map[string][]byte{},
 		quiet: c.Quiet, noColor: c.NoColor, json: c.JSON, require: result.Suspect,
 	}
+	if err := r.byHosts(e); err != nil {
+		return e.refused(err)
+	}
+	c.gathering = r.gathering
 	o := r.doing(e, h)
 	p, err := c.prepare(e, r, &o)
 	if err != nil {
@@ -92,10 +96,15 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 		return e.notBegun("search", c.Out, err)
 	}
 	defer e.close(s)
+	down, code := c.bring(ctx, e, c.Quiet)
+	if code != OK {
+		return code
+	}
+	defer func() { code = worst(code, down()) }()
 	if code := e.gather(ctx, s); code != OK {
 		return code
 	}
-	code := c.search(ctx, e, r, s, p.Report, h)
+	code = c.search(ctx, e, r, s, p.Report, h)
 	came := view.NewSearch(s.Dir(), p.Report, p.Scenarios()[0].Measure)
 	show := func(w io.Writer) error {
 		return came.Screen().Write(w, view.MostLines, e.width(c.JSON), false)

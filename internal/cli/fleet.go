@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/fleet/hosts"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/quantity"
@@ -18,6 +19,8 @@ import (
 
 // fleetCommand is `weir fleet`.
 type fleetCommand struct {
+	Up     fleetUp     `cmd:"" help:"Start agents on hosts by SSH, and show what there would spoil a run."`
+	Down   fleetDown   `cmd:"" help:"End the agents that weir fleet up started."`
 	Token  fleetToken  `cmd:"" help:"Make a token and print the URL that agents join with; list tokens, or revoke one."`
 	Status fleetStatus `cmd:"" help:"Show the agents: their hosts, their clocks and what they do."`
 	Doctor fleetDoctor `cmd:"" help:"Look for what would make a run by these agents invalid, and say what to do."`
@@ -34,8 +37,10 @@ const lookHelp = "With --nats weir asks the agents at that server. Without it, w
 // A lookout has the flags by which agents are found.
 type lookout struct {
 	NATS   *string `name:"nats" placeholder:"URL" help:"Ask at this NATS server, or at the coordinator of a weir:// URL that agents join with."`
-	Listen *string `placeholder:"HOST:PORT" help:"Where agents join, as for weir run --listen (127.0.0.1:7622, for agents of this host)."`
+	Listen *string `placeholder:"HOST:PORT" help:"Where agents join, as for weir run --listen (where those of weir fleet up do; else 127.0.0.1:7622, for agents of this host)."`
 	Wait   *string `placeholder:"DURATION" help:"How long to wait for agents (5s; 1s where one was there already)."`
+
+	kept *hosts.Kept // that weir fleet up started, and that is asked; nil: none
 }
 
 // look performs a survey until a signal.
@@ -78,8 +83,26 @@ func (l *lookout) survey(e *env) (*survey.Survey, error) {
 		}
 		return s, nil
 	}
+	if l.Listen == nil {
+		if l.kept = e.keptHosts(); l.kept != nil {
+			l.Listen = &l.kept.Listen
+		}
+	}
 	s.Place.Listen, s.Place.Keep, err = hubOf(e, l.Listen)
 	return s, err
+}
+
+// keptHosts returns the fleet that weir fleet up started; nil if there is none.
+func (e *env) keptHosts() *hosts.Kept {
+	dir, err := admission.StateDir(e.Env)
+	if err != nil {
+		return nil
+	}
+	k, err := hosts.Look(dir)
+	if err != nil {
+		return nil
+	}
+	return k
 }
 
 // hubOf parses --listen: where agents join, and with which keep.
@@ -130,7 +153,14 @@ func (c *fleetStatus) run(ctx context.Context, e *env) Code {
 	if sight == nil {
 		return code
 	}
-	if code := e.printed("the agents", e.answer(c.JSON, sight.Status(sight.Weir), true, func(p *layout.Page) { view.ShowAgents(p, sight, sight.Weir) })); code != OK {
+	status := sight.Status(sight.Weir)
+	if c.kept != nil {
+		status.Hosts = c.kept.Hosts
+	}
+	if code := e.printed("the agents", e.answer(c.JSON, status, true, func(p *layout.Page) {
+		view.ShowHosts(p, status.Hosts, sight)
+		view.ShowAgents(p, sight, sight.Weir)
+	})); code != OK {
 		return code
 	}
 	if len(sight.Agents) == 0 {

@@ -106,6 +106,9 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if c.Resume != nil && !e.isFolder(*c.Resume) {
 		return c.resume(ctx, e)
 	}
+	if err := c.byHosts(e); err != nil {
+		return e.refused(err)
+	}
 	var scenarios []*scenario.Scenario
 	resolve := func() Code { scenarios, err = c.resolve(e); return OK }
 	if c.Resume != nil {

@@ -36,7 +36,7 @@ func agentArgs(url, name string, fifo bool) []string {
 }
 
 // execute executes the scenarios, on a fleet if there is one, and displays the results.
-func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scenarios []*scenario.Scenario) Code {
+func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scenarios []*scenario.Scenario) (code Code) {
 	ctx, h := e.halt(ctx)
 	defer h.cancel()
 	unserve, err := c.serve(ctx, e)
@@ -62,6 +62,11 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 		return e.refused(unmade(c.Out, err))
 	}
 	defer e.close(s)
+	down, code := c.bring(ctx, e, c.quiet)
+	if code != OK {
+		return code
+	}
+	defer func() { code = worst(code, down()) }()
 	if code := e.gather(ctx, s); code != OK {
 		return code
 	}

@@ -187,6 +187,10 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		err = broker.InstallMain(ctx, rest, e.registry, e.Stdout)
 	case "system":
 		err = broker.SystemMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
+	case "hosts":
+		err = e.keepHosts(ctx, rest)
+	case "dial":
+		err = dial(ctx, e, rest)
 	case "cut":
 		err = netpartition.Main(ctx, rest, e.Stdout)
 	case "clock":

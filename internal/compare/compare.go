@@ -279,7 +279,7 @@ func (c *Comparison) warn(used [][]Run, byRecord bool) {
 	case unread > 0:
 		c.Warnings = append(c.Warnings, fmt.Sprintf("there is no shift function: %s without %s", counted(unread, "run"), result.FileIntervals))
 	}
-	c.Warnings = append(c.Warnings, c.limited()...)
+	c.Warnings = append(c.Warnings, c.marked()...)
 	for _, f := range c.Figures {
 		if f.Family != familyOutcomes || slices.Max(f.Sides[0].Runs) > 0 {
 			continue
@@ -299,12 +299,12 @@ func (c *Comparison) warn(used [][]Run, byRecord bool) {
 	}
 }
 
-// limited names, a line for each family, the figures dominated by the generator's own lateness in some run.
-func (c *Comparison) limited() []string {
+// marked names, a line for each family, the figures that cannot be quoted in some run.
+func (c *Comparison) marked() []string {
 	var families []string
 	names := map[string][]string{}
 	for _, f := range c.Figures {
-		if !slices.ContainsFunc(f.Sides, func(v Values) bool { return v.HostLimited > 0 }) {
+		if !slices.ContainsFunc(f.Sides, func(v Values) bool { return v.Marked > 0 }) {
 			continue
 		}
 		if names[f.Family] == nil {
@@ -314,11 +314,7 @@ func (c *Comparison) limited() []string {
 	}
 	var out []string
 	for _, family := range families {
-		verb := "describes"
-		if len(names[family]) > 1 {
-			verb = "describe"
-		}
-		out = append(out, fmt.Sprintf("host-limited in some runs: %s %s %s the generator's host there more than the system", family, strings.Join(names[family], ", "), verb))
+		out = append(out, fmt.Sprintf("in some runs something other than the system moved %s %s by over a tenth", family, strings.Join(names[family], ", ")))
 	}
 	return out
 }

@@ -55,7 +55,7 @@ type Values struct {
 	AtLeast       []bool    `json:"at_least,omitempty"` // whether each value is a lower bound; absent: none is
 	Median        float64   `json:"median"`
 	MedianAtLeast bool      `json:"median_at_least"`        // the median is a lower bound
-	HostLimited   int       `json:"host_limited,omitempty"` // runs in which over half of it is the generator's own lateness
+	Marked        int       `json:"host_limited,omitempty"` // runs in which the figure cannot be quoted (result.Figure)
 	Change        *Change   `json:"change,omitempty"`       // from the base; absent for the base
 }
 
@@ -88,7 +88,7 @@ type reading struct {
 type known struct {
 	no           bool // not at all
 	atLeast      bool
-	limited      bool   // by the generator's own lateness
+	marked       bool   // by the generator's own lateness
 	needs, hasIt uint64 // samples, if there are too few
 }
 
@@ -370,8 +370,8 @@ func (x reading) read(used [][]Run) (*Figure, *Missing) {
 			}
 			v.Runs = append(v.Runs, value)
 			flags[n] = is.atLeast
-			if is.limited {
-				v.HostLimited++
+			if is.marked {
+				v.Marked++
 			}
 		}
 		if slices.Contains(flags, true) {

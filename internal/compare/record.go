@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 	"unique"
 
 	"github.com/weirmq/weir/internal/judge"
@@ -53,19 +54,23 @@ type Quantiles struct {
 // A Knowledge says how well a percentile is known.
 type Knowledge = byte
 
-// The kinds of knowledge. A limited one is more than half the generator's own lateness.
+// The kinds of knowledge. A marked one cannot be quoted (result.Figure).
 const (
-	Absent         Knowledge = '-'
-	TooFew         Knowledge = '?' // samples
-	Exact          Knowledge = '='
-	AtLeast        Knowledge = '>'
-	ExactLimited   Knowledge = 'l'
-	AtLeastLimited Knowledge = 'L'
+	Absent        Knowledge = '-'
+	TooFew        Knowledge = '?' // samples
+	Exact         Knowledge = '='
+	AtLeast       Knowledge = '>'
+	ExactMarked   Knowledge = 'l'
+	AtLeastMarked Knowledge = 'L'
 )
 
 // NewRecord returns the record of a loaded run.
 func NewRecord(r Run) *Record {
 	x := r.Result
+	if x.Verdict.Figures == nil { // of an older version
+		judged := *x
+		judged.Verdict.Figures, x = judge.Figures(x), &judged
+	}
 	rec := &Record{
 		ID: x.Run.ID, Name: x.Run.Name, Scenario: x.Run.Scenario(), StartedAt: x.Run.StartedAt, Version: x.System.Server.Version,
 		Verdict: x.Verdict.Status, Left: leftOut(x), HasScenario: len(r.Scenario) > 0, HasEnv: r.Environment != nil, HasHosts: r.hosts() > 0,
@@ -91,7 +96,7 @@ func quantilesOf(r *result.Result, k measure.Kind) *Quantiles {
 	if d == nil {
 		return nil
 	}
-	onTime, response := k.OnTime()
+	family := strings.TrimSuffix(k.String(), ".response") // as in objectives
 	q := &Quantiles{Samples: d.Count + d.Censored}
 	for i, p := range tested() {
 		row := d.Percentile(p)
@@ -108,8 +113,8 @@ func quantilesOf(r *result.Result, k measure.Kind) *Quantiles {
 			q.Known[i] = Exact
 		}
 		q.NS[i] = row.NS
-		if response && judge.HostLimited(d, distribution(r, onTime), r.Latency.Send.Lateness, p) {
-			q.Known[i] = map[Knowledge]Knowledge{AtLeast: AtLeastLimited, Exact: ExactLimited}[q.Known[i]]
+		if f := r.Verdict.Figure(family + "." + percentileName(p)); f != nil && !f.Quotable {
+			q.Known[i] = map[Knowledge]Knowledge{AtLeast: AtLeastMarked, Exact: ExactMarked}[q.Known[i]]
 		}
 	}
 	return q
@@ -123,8 +128,8 @@ func (q *Quantiles) at(i int) (float64, known) {
 	switch k := q.Known[i]; k {
 	case TooFew:
 		return 0, known{no: true, needs: stats.Needed(tested()[i]), hasIt: q.Samples}
-	case Exact, AtLeast, ExactLimited, AtLeastLimited:
-		return float64(q.NS[i]), known{atLeast: k == AtLeast || k == AtLeastLimited, limited: k == ExactLimited || k == AtLeastLimited}
+	case Exact, AtLeast, ExactMarked, AtLeastMarked:
+		return float64(q.NS[i]), known{atLeast: k == AtLeast || k == AtLeastMarked, marked: k == ExactMarked || k == AtLeastMarked}
 	}
 	return 0, known{no: true}
 }

@@ -93,27 +93,55 @@ func some(t testing.TB) string {
 	return dir
 }
 
+func TestWrongFilterSaysWhatIsAllowed(t *testing.T) {
+	x := opened(t, some(t), filepath.Join(t.TempDir(), "i"))
+	for words, want := range map[string]string{
+		"p99<10":         "a time with its unit",
+		"p99:valid":      "p50, p99 or p99.9 with",
+		"verdict:good":   "one of valid, suspect",
+		"color:red":      "driver:, server:",
+		"lost<few":       "a number of messages",
+		"delivered>=1km": "a rate",
+		"driver:":        "driver:, server:",
+		"driver<3":       "driver:, server:",
+	} {
+		for _, of := range []func() error{
+			func() error { _, err := x.List(t.Context(), Query{Words: words}); return err },
+			func() error { _, err := x.Runs(t.Context(), Query{Words: words}); return err },
+		} {
+			if err := of(); !errors.Is(err, ErrFilter) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v; want an error that says %q", words, err, want)
+			}
+		}
+	}
+}
+
 func TestQueryMatches(t *testing.T) {
 	x := opened(t, some(t), filepath.Join(t.TempDir(), "i"))
 	for name, c := range map[string]struct {
 		q    Query
 		want []string
 	}{
-		"all, newest first":               {Query{Below: "nights"}, []string{"nights/b", "nights/a"}},
-		"one folder":                      {Query{Below: "nights/a"}, []string{"nights/a"}},
-		"a folder is not a beginning":     {Query{Below: "night"}, []string{}},
-		"words, in any case":              {Query{Words: "LONGER nightly"}, []string{"nights/b"}},
-		"signs of SQL are letters":        {Query{Words: "100%_"}, []string{"lone"}},
-		"and quotes are, too":             {Query{Words: "' OR 1=1 --"}, []string{}},
-		"a system":                        {Query{System: "nats"}, []string{"lone", "nights/a"}},
-		"a scenario":                      {Query{Scenario: "cut off"}, []string{"killed"}},
-		"a verdict":                       {Query{Status: "invalid"}, []string{"nights/b"}},
-		"a failed objective, bounds last": {Query{Status: "fail", Sort: "p99"}, []string{"lone", "nights/b", "nights/a"}},
-		"no result yet":                   {Query{Status: "open"}, []string{"killed"}},
-		"the oldest":                      {Query{System: "nats", Sort: "oldest"}, []string{"nights/a", "lone"}},
-		"an order that is not known":      {Query{System: "nats", Sort: "dir; DROP TABLE runs"}, []string{"lone", "nights/a"}},
-		"a part":                          {Query{Below: "nights", From: 1, Most: 1}, []string{"nights/a"}},
-		"searches":                        {Query{Kinds: []Kind{Capacity}}, []string{"search"}},
+		"all, newest first":                {Query{Below: "nights"}, []string{"nights/b", "nights/a"}},
+		"one folder":                       {Query{Below: "nights/a"}, []string{"nights/a"}},
+		"a folder is not a beginning":      {Query{Below: "night"}, []string{}},
+		"words, in any case":               {Query{Words: "LONGER nightly"}, []string{"nights/b"}},
+		"signs of SQL are letters":         {Query{Words: "100%_"}, []string{"lone"}},
+		"and quotes are, too":              {Query{Words: "' OR 1=1 --"}, []string{}},
+		"a system":                         {Query{System: "nats"}, []string{"lone", "nights/a"}},
+		"a scenario":                       {Query{Scenario: "cut off"}, []string{"killed"}},
+		"a verdict":                        {Query{Status: "invalid"}, []string{"nights/b"}},
+		"a failed objective, bounds last":  {Query{Status: "fail", Sort: "p99"}, []string{"lone", "nights/b", "nights/a"}},
+		"no result yet":                    {Query{Status: "open"}, []string{"killed"}},
+		"the oldest":                       {Query{System: "nats", Sort: "oldest"}, []string{"nights/a", "lone"}},
+		"an order that is not known":       {Query{System: "nats", Sort: "dir; DROP TABLE runs"}, []string{"lone", "nights/a"}},
+		"a part":                           {Query{Below: "nights", From: 1, Most: 1}, []string{"nights/a"}},
+		"conditions":                       {Query{Words: "driver:kafka p99 > 5us verdict:invalid lost=0"}, []string{"nights/b"}},
+		"a bound is not known to be below": {Query{Words: "p99<1m driver:nats"}, []string{"lone"}},
+		"and is at least":                  {Query{Words: "p99>=5us folder:nights/a"}, []string{"nights/a"}},
+		"a word in quotes":                 {Query{Words: `"p99<1"`}, []string{}},
+		"no figure, no match":              {Query{Words: "p99.9<1h"}, []string{}},
+		"searches":                         {Query{Kinds: []Kind{Capacity}}, []string{"search"}},
 	} {
 		if diff := cmp.Diff(c.want, dirs(t, x, c.q)); diff != "" {
 			t.Errorf("%s (-want +found):\n%s", name, diff)

@@ -20,7 +20,7 @@ import (
 
 // A Query selects the folders of a list. An empty field matches all.
 type Query struct {
-	Words    string // each word must be in the row's texts, ignoring case
+	Words    string // each must be in the row's texts, ignoring case, or be a condition such as "p99<10ms"
 	System   string // the driver
 	Scenario string
 	Status   string // a verdict, or fail: an objective failed
@@ -29,6 +29,10 @@ type Query struct {
 	Sort     string // one of Sorts; "": newest first
 	From     int    // number of rows to skip
 	Most     int    // maximum number of rows; 0: MostListed in a list
+
+	// Grouped lists the runs of a series, and the probes of a search, as one row; those of Open follow it.
+	Grouped bool
+	Open    string // the Group of a row
 }
 
 // MostListed limits the rows of a list, and mostWords the words of a search.
@@ -40,7 +44,7 @@ const (
 // Sorts returns the names of the sort orders. Rows without the figure come last, after those with only
 // a lower bound.
 func Sorts() []string {
-	return []string{"newest", "oldest", "name", "system", "rate", "p50", "p99", "p99.9"}
+	return []string{"newest", "oldest", "name", "scenario", "system", "verdict", "lost", "failed", "rate", "delivered", "p50", "p99", "p99.9"}
 }
 
 // orders compare rows. Ties are ordered by folder.
@@ -58,15 +62,40 @@ var orders = map[string]func(a, b *Row) int{
 	"system": func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Server, b.Server), b.Started.Compare(a.Started))
 	},
-	"rate": func(a, b *Row) int {
-		if a.Rate == nil || b.Rate == nil {
-			return after(a.Rate == nil, b.Rate == nil)
-		}
-		return cmp.Compare(*b.Rate, *a.Rate)
-	},
-	"p50":   func(a, b *Row) int { return lowest(a.P50, b.P50) },
-	"p99":   func(a, b *Row) int { return lowest(a.P99, b.P99) },
-	"p99.9": func(a, b *Row) int { return lowest(a.P999, b.P999) },
+	"scenario":  func(a, b *Row) int { return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), b.Started.Compare(a.Started)) },
+	"verdict":   func(a, b *Row) int { return cmp.Or(b.badness()-a.badness(), b.Started.Compare(a.Started)) },
+	"lost":      func(a, b *Row) int { return cmp.Or(cmp.Compare(b.Lost, a.Lost), b.Started.Compare(a.Started)) },
+	"failed":    func(a, b *Row) int { return cmp.Or(cmp.Compare(b.Failed, a.Failed), b.Started.Compare(a.Started)) },
+	"rate":      func(a, b *Row) int { return highest(a.Rate, b.Rate) },
+	"delivered": func(a, b *Row) int { return highest(a.Received, b.Received) },
+	"p50":       func(a, b *Row) int { return lowest(a.P50, b.P50) },
+	"p99":       func(a, b *Row) int { return lowest(a.P99, b.P99) },
+	"p99.9":     func(a, b *Row) int { return lowest(a.P999, b.P999) },
+}
+
+// badness orders rows by verdict.
+func (r *Row) badness() int {
+	switch {
+	case r.Wrong != "":
+		return 5
+	case r.Kind != Ended:
+		return 0
+	case strings.HasPrefix(r.Status, "interrupted"):
+		return 3
+	case r.Status == string(result.Invalid):
+		return 4
+	case r.Status == string(result.Suspect):
+		return 2
+	}
+	return 1
+}
+
+// highest compares values, descending; unknown ones come last.
+func highest(a, b *float64) int {
+	if a == nil || b == nil {
+		return after(a == nil, b == nil)
+	}
+	return cmp.Compare(*b, *a)
 }
 
 // lowest compares values, ascending; bounds come after them, and unknown values last.
@@ -92,20 +121,39 @@ func after(a, b bool) int {
 
 // A Listing is the result of a query.
 type Listing struct {
-	Total int // number of matching rows, of which Rows is a part
-	Rows  []Row
+	Total          int // matching rows, of which Rows is a part
+	Runs, Searches int // matching folders
+	Rows           []Row
 }
 
-// List returns the rows of a query.
+// List returns the rows of a query. The error wraps ErrFilter if its words hold a wrong condition.
 func (x *Index) List(ctx context.Context, q Query) (Listing, error) {
+	found, err := x.find(q)
+	if err != nil {
+		return Listing{}, err
+	}
+	var l Listing
+	for _, e := range found {
+		if e.Row.Kind == Capacity {
+			l.Searches++
+		} else {
+			l.Runs++
+		}
+	}
+	if q.Grouped {
+		l.Rows = grouped(found, q.Open)
+	} else {
+		l.Rows = make([]Row, len(found))
+		for i, e := range found {
+			l.Rows[i] = e.Row
+		}
+	}
+	l.Total = len(l.Rows)
 	if q.Most <= 0 || q.Most > MostListed {
 		q.Most = MostListed
 	}
-	found, total := x.find(q)
-	l := Listing{Total: total, Rows: make([]Row, len(found))}
-	for i, e := range found {
-		l.Rows[i] = e.Row
-	}
+	l.Rows = l.Rows[min(max(0, q.From), len(l.Rows)):]
+	l.Rows = l.Rows[:min(q.Most, len(l.Rows))]
 	return l, ctx.Err()
 }
 
@@ -118,7 +166,13 @@ type Found struct {
 // Runs returns the records of a query's runs, for comparisons and histories: all of them, unless Most says
 // otherwise. It reads no folder.
 func (x *Index) Runs(ctx context.Context, q Query) (Found, error) {
-	found, _ := x.find(q)
+	found, err := x.find(q)
+	if err != nil {
+		return Found{}, err
+	}
+	if q.Most > 0 {
+		found = found[:min(q.Most, len(found))]
+	}
 	var f Found
 	for _, e := range found {
 		if e.record == nil {
@@ -144,13 +198,16 @@ func (x *Index) Run(_ context.Context, dir string) (compare.Run, error) {
 	return compare.Run{Dir: dir, Record: e.record}, nil
 }
 
-// find returns the entries of a query and how many match.
-func (x *Index) find(q Query) (found []*entry, total int) {
+// find returns the entries of a query.
+func (x *Index) find(q Query) (found []*entry, err error) {
 	order := orders[q.Sort]
 	if order == nil {
 		order = orders["newest"]
 	}
-	takes := q.takes()
+	takes, err := q.takes()
+	if err != nil {
+		return nil, err
+	}
 	x.mu.RLock()
 	for _, e := range x.rows {
 		if takes(e) {
@@ -164,29 +221,27 @@ func (x *Index) find(q Query) (found []*entry, total int) {
 		}
 		return cmp.Compare(a.Row.Dir, b.Row.Dir)
 	})
-	total = len(found)
-	found = found[min(max(0, q.From), len(found)):]
-	if q.Most > 0 {
-		found = found[:min(q.Most, len(found))]
-	}
-	return found, total
+	return found, nil
 }
 
 // takes returns the condition of a query.
-func (q Query) takes() func(*entry) bool {
+func (q Query) takes() (func(*entry) bool, error) {
 	kinds := q.Kinds
 	if len(kinds) == 0 {
 		kinds = []Kind{Ended, Unended}
 	}
-	words := strings.Fields(strings.ToLower(q.Words))
-	words = words[:min(len(words), mostWords)]
+	filters, words, err := parse(q.Words)
+	if err != nil {
+		return nil, err
+	}
 	return func(e *entry) bool {
 		r := &e.Row
 		return slices.Contains(kinds, r.Kind) &&
 			!slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e.words, w) }) &&
+			!slices.ContainsFunc(filters, func(f filter) bool { return !f(r) }) &&
 			(q.System == "" || r.Driver == q.System) && (q.Scenario == "" || r.Scenario == q.Scenario) && r.has(q.Status) &&
 			(q.Below == "" || q.Below == "." || r.Dir == q.Below || strings.HasPrefix(r.Dir, q.Below+"/"))
-	}
+	}, nil
 }
 
 // has reports whether a row has the verdict that a query names.

@@ -53,6 +53,10 @@ type Row struct {
 	P50      *result.Value `json:"p50,omitempty"`      // ns; nil: not reported, or too few samples
 	P99      *result.Value `json:"p99,omitempty"`
 	P999     *result.Value `json:"p999,omitempty"`
+
+	// Of a list only.
+	Group   string `json:"-"` // of the row of several, and of those inside; "": none
+	Members int    `json:"-"` // runs that the row stands for; 0: it is a folder's
 }
 
 // Limits on what is read of a folder.

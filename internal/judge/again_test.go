@@ -42,7 +42,7 @@ func TestStoredVerdictsAreReproduced(t *testing.T) {
 	for path, r := range golden(t) {
 		before := r.Verdict
 		v := Again(r)
-		if v.Verdict.Status != before.Status || len(v.Changes) > 0 {
+		if before.Figures != nil && (v.Verdict.Status != before.Status || len(v.Changes) > 0 || !cmp.Equal(v.Verdict.Figures, before.Figures)) {
 			t.Errorf("%s: %s, stored %s: %+v", path, v.Verdict.Status, before.Status, v.Changes)
 		}
 		bare := r.Evidence == nil
@@ -94,17 +94,17 @@ func TestWithoutEvidenceNothingPasses(t *testing.T) {
 	r.Evidence = nil
 	for _, c := range Verdict(r, nil).Checks {
 		switch c.Name {
-		case CheckRun, CheckBooks, CheckFailed, CheckRate, CheckLedger, CheckSteady, CheckHeadroom, CheckRecording, CheckGC, CheckBlocked:
+		case CheckRun, CheckBooks, CheckFailed, CheckRate, CheckLedger, CheckSteady, CheckHeadroom, CheckRecording, CheckGC, CheckBlocked, CheckFigures:
 			if c.Status != result.NotRun || !says(c, "not.stored") {
 				t.Errorf("%+v; want it not run", c)
 			}
 		}
 	}
-	if v := Again(r); v.Verdict.Status != v.Stored || len(v.Kept) != 10 || len(v.Changes) != 0 {
+	if v := Again(r); v.Verdict.Status != v.Stored || len(v.Kept) != 11 || len(v.Changes) != 0 {
 		t.Errorf("%s, stored %s, kept %q, changed %+v", v.Verdict.Status, v.Stored, v.Kept, v.Changes)
 	}
 	r.Verdict = result.Verdict{}
-	if v := Again(r); len(v.Lacking) != 10 || len(v.Kept) != 0 {
+	if v := Again(r); len(v.Lacking) != 11 || len(v.Kept) != 0 {
 		t.Errorf("without a stored verdict: lacking %q, kept %q", v.Lacking, v.Kept)
 	}
 }

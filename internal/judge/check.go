@@ -19,6 +19,7 @@ type check struct {
 	inapplicable bool              // does not apply to the run
 	with         string            // another check with the same finding
 	part         float64           // measured amount, to order hosts of one status
+	noted        bool              // something was found that decides nothing about the run
 }
 
 func valid(name string, limit finding.Finding, value ...finding.Finding) check {
@@ -52,9 +53,22 @@ func (c check) suspect(so bool, code string, values ...any) check {
 	return c
 }
 
+// notes adds a reason to a check that decides nothing about the run, if so: what it may have moved is marked
+// figure by figure.
+func (c check) notes(so bool, code string, values ...any) check {
+	if so {
+		c.find(result.Valid, say(code, values...))
+		c.noted = true
+	}
+	return c
+}
+
 func (c *check) add(code string, values ...any) { c.value = append(c.value, say(code, values...)) }
 
 func (c *check) wrong() bool { return rankOf(c.status) > 0 }
+
+// found reports whether the check found something, whether or not it decides anything.
+func (c *check) found() bool { return c.wrong() || c.noted }
 
 // stored renders the check's sentences.
 func (c check) stored() result.Check {

@@ -102,20 +102,20 @@ func unpack(b []byte, c *measure.Counts) {
 	}
 }
 
-// each visits the slices with samples of a kind in time order, the open slice last; the counts are valid
-// until the next visit. A censored sample is in the slice in which it began to wait.
-func (s *Slices) each(k measure.Kind, censored *measure.Censored, visit func(*measure.Counts)) {
+// each visits the slices with samples of a kind in time order, the open slice last, as len(s.packed); the
+// counts are valid until the next visit. A censored sample is in the slice in which it began to wait.
+func (s *Slices) each(k measure.Kind, censored *measure.Censored, visit func(slice int, c *measure.Counts)) {
 	waited := waitersOf(censored)
 	var c measure.Counts
 	for i := range s.packed {
 		unpack(s.packed[i][k], &c)
 		if waited.until(s.ends[i], &c); c.Total() > 0 {
-			visit(&c)
+			visit(i, &c)
 		}
 	}
 	c.Assign(&s.open[k])
 	if waited.until(math.MaxInt64, &c); c.Total() > 0 && 2*s.held >= max(s.step, 1) {
-		visit(&c)
+		visit(len(s.packed), &c)
 	}
 }
 
@@ -225,7 +225,7 @@ func (w *widening) levels(d *result.Dist) {
 }
 
 // add adds a slice.
-func (w *widening) add(c *measure.Counts) {
+func (w *widening) add(_ int, c *measure.Counts) {
 	w.samples = append(w.samples, c.Total())
 	w.sums = append(w.sums, c.Mean()*float64(c.Total()))
 	left := c.Total()

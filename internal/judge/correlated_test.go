@@ -150,7 +150,7 @@ func TestLongRunUsesBoundedMemory(t *testing.T) {
 	}
 	var got, lengths uint64
 	slices := 0
-	s.each(measure.SendResponse, new(measure.Censored), func(c *measure.Counts) {
+	s.each(measure.SendResponse, new(measure.Censored), func(_ int, c *measure.Counts) {
 		got += c.Total()
 		if c.Total() == 8000 {
 			lengths++
@@ -160,7 +160,7 @@ func TestLongRunUsesBoundedMemory(t *testing.T) {
 	if slices > mostSlices || s.step != 8 || lengths != intervals/8 || got != intervals/8*8*1000 {
 		t.Errorf("%d slices of %d intervals, %d of them whole, hold %d samples of %d intervals", slices, s.step, lengths, got, intervals)
 	}
-	s.each(measure.E2EResponse, new(measure.Censored), func(*measure.Counts) { t.Error("a kind without samples has a slice") })
+	s.each(measure.E2EResponse, new(measure.Censored), func(int, *measure.Counts) { t.Error("a kind without samples has a slice") })
 }
 
 // outage is a run of 60 s in tenths with 100 messages each, of which those due between 20 s
@@ -238,7 +238,7 @@ func TestMissingMessagesCountInTheirDueSlice(t *testing.T) {
 			s.Add(in)
 		}
 		var beyond, among uint64
-		s.each(measure.SendResponse, never, func(c *measure.Counts) {
+		s.each(measure.SendResponse, never, func(_ int, c *measure.Counts) {
 			if n := c.Total() - c.Below(measure.Highest); n > 0 {
 				beyond += n
 				among += c.Total() - n

@@ -21,15 +21,23 @@ func Disturbed(v *result.Verdict) (checks []string) {
 }
 
 // Waive names the objectives that failed while the host was disturbed; empty if none. Objectives about
-// counts are left out: no host loses messages.
+// counts are left out: no host loses messages. Those about latencies go by the verdict on their figure.
 func Waive(v *result.Verdict) finding.Finding {
 	var failed []string
-	for _, s := range v.SLO {
-		if s.Outcome() == result.Fail && (s.Unit == "ns" || s.Unit == "per_s") {
-			failed = append(failed, s.Expr)
-		}
-	}
 	checks := Disturbed(v)
+	for _, s := range v.SLO {
+		if s.Outcome() != result.Fail || s.Unit != "ns" && s.Unit != "per_s" {
+			continue
+		}
+		f := figureOf(v, s.Expr)
+		switch {
+		case f != nil && f.Quotable && s.Unit == "ns" && v.Status != result.Invalid:
+			continue
+		case f != nil && !f.Quotable && !slices.Contains(checks, f.By):
+			checks = append(checks, f.By)
+		}
+		failed = append(failed, s.Expr)
+	}
 	for _, c := range v.Checks { // figures unusable for another reason keep that reason
 		if c.Status == result.Invalid && !slices.Contains(checks, c.Name) {
 			return finding.Finding{}
@@ -39,6 +47,23 @@ func Waive(v *result.Verdict) finding.Finding {
 		return finding.Finding{}
 	}
 	return say("objective.disturbed", "failed", failed, "checks", checks)
+}
+
+// figureOf returns the verdict on the figure of an objective; nil if there is none.
+func figureOf(v *result.Verdict, expr string) *result.Figure {
+	o, err := ParseObjective(expr)
+	if err != nil {
+		return nil
+	}
+	return v.Figure(o.Figure())
+}
+
+// SpoiltBy names the check that found what moved an objective's figure; "" if it can be quoted.
+func SpoiltBy(v *result.Verdict, expr string) string {
+	if f := figureOf(v, expr); f != nil {
+		return f.By
+	}
+	return ""
 }
 
 // Others returns the least fraction of the host's cores used by programs other than weir and the servers

@@ -28,11 +28,11 @@ func overAll(s *subject, of func(*subject) check) check {
 		case c.name == CheckHeadroom && a.Producers == 0:
 		case c.status == result.NotRun:
 			silent = append(silent, a.Name)
-		case c.status != result.Valid:
+		case c.found():
 			bad = append(bad, a.Name)
 		}
 		told := c.status == worst.status && (worst.with != "") != (c.with != "")
-		if worst.name == "" || rankOf(c.status) > rankOf(worst.status) || told && c.with == "" || c.status == worst.status && !told && c.part > worst.part {
+		if worst.name == "" || rankOf(c.status) > rankOf(worst.status) || c.status == worst.status && c.noted && !worst.noted || told && c.with == "" || c.status == worst.status && !told && c.part > worst.part {
 			worst, name = c, a.Name
 		}
 	}
@@ -185,8 +185,8 @@ func clocks(s *subject) check {
 		case part <= latenessValid:
 		case part > latenessSuspect && row.P == 50:
 			c.find(result.Invalid, say("clock.mostly"))
-		default:
-			c.find(result.Suspect, say("clock.visible"))
+		default: // the figures are marked
+			c.find(result.Valid, say("clock.visible"))
 		}
 	}
 	c.disturbed(s)

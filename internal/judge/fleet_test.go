@@ -141,7 +141,7 @@ func TestAgentProblemsAreReported(t *testing.T) {
 		in := twoAgents()
 		tt.spoil(&in)
 		c := checkOf(in, tt.check)
-		if c.Status != tt.want || !strings.Contains(c.Value, tt.value) || c.Limit == "" || (c.Why == "") != (tt.want == result.Valid) {
+		if statusOrFound(c) != tt.want || !strings.Contains(c.Value, tt.value) || c.Limit == "" || (c.Why == "") != (tt.want == result.Valid) {
 			t.Errorf("%s: %+v; want it %s, with %q", name, c, tt.want, tt.value)
 		}
 	}

@@ -68,7 +68,7 @@ func headroom(s *subject) check {
 	}
 	ceiling := s.cost.CeilingPerS * lanes
 	part := s.perS / ceiling
-	return measured(CheckHeadroom, limit, part, "headroom.value", "rate", s.perS, "part", part, "ceiling", ceiling).suspect(part > headroomMost, "headroom.little")
+	return measured(CheckHeadroom, limit, part, "headroom.value", "rate", s.perS, "part", part, "ceiling", ceiling).notes(part > headroomMost, "headroom.little")
 }
 
 func recording(s *subject) check {
@@ -78,7 +78,7 @@ func recording(s *subject) check {
 	}
 	part := s.cost.RecordNS * s.perS / float64(max(1, s.host.Lanes)) / 1e9
 	c := measured(CheckRecording, limit, part, "recording.value", "record", s.cost.RecordNS, "part", part, "rate", s.perS)
-	return c.suspect(part > recordingMost, "recording.delays").suspect(part > recordingMost && s.closed(), "recording.limits")
+	return c.notes(part > recordingMost, "recording.delays").suspect(part > recordingMost && s.closed(), "recording.limits")
 }
 
 func cpu(s *subject) check {
@@ -91,7 +91,7 @@ func cpu(s *subject) check {
 		return notRun(CheckCPU, limit, say("host.hidden"))
 	}
 	c := measured(CheckCPU, limit, *u.CPUShare, "cpu.value", "used", *u.CPUShare, "busy", u.HostBusyShare)
-	return c.suspect(u.HostBusyShare != nil && *u.HostBusyShare > busyMost, "cpu.busy").suspect(*u.CPUShare > cpuMost, "cpu.full")
+	return c.notes(u.HostBusyShare != nil && *u.HostBusyShare > busyMost, "cpu.busy").notes(*u.CPUShare > cpuMost, "cpu.full")
 }
 
 // tooLow says, for a run without a schedule, by what fraction waits may have lowered the rate, and to what
@@ -141,7 +141,7 @@ func steal(s *subject) check {
 	}
 	c := measured(CheckSteal, limit, *u.StealShare, "steal.value", "part", *u.StealShare,
 		"span", when(u.SpanS > 0, u.SpanS*1e9)) // the host table covers the measured window
-	return c.suspect(*u.StealShare > stealMost, "steal.others")
+	return s.stands(c, *u.StealShare > stealMost, "steal.others")
 }
 
 func throttling(s *subject) check {
@@ -153,7 +153,8 @@ func throttling(s *subject) check {
 	if *u.ThrottledS <= 0 {
 		return measured(CheckThrottling, limit, 0, "throttling.never")
 	}
-	return measured(CheckThrottling, limit, *u.ThrottledS, "throttling.value", "stopped", *u.ThrottledS*1e9, "periods", u.ThrottledPeriods).suspect(true, "throttling.quota")
+	c := measured(CheckThrottling, limit, *u.ThrottledS, "throttling.value", "stopped", *u.ThrottledS*1e9, "periods", u.ThrottledPeriods)
+	return s.stands(c, true, "throttling.quota")
 }
 
 func swap(s *subject) check {
@@ -167,6 +168,15 @@ func swap(s *subject) check {
 		return measured(CheckSwap, limit, 0, "swap.nothing")
 	}
 	return measured(CheckSwap, limit, float64(moved), "swap.value", "in", *u.SwapInBytes, "out", *u.SwapOutBytes).suspect(true, "swap.moved")
+}
+
+// stands returns a check of something that stops the whole process for a time, with the reason if so. It
+// decides only where the stalls that it causes were not measured, which mark the figures that they moved.
+func (s *subject) stands(c check, so bool, code string, values ...any) check {
+	if s.host.Hiccups == nil || s.closed() {
+		return c.suspect(so, code, values...)
+	}
+	return c.notes(so, code, values...)
 }
 
 // tail is the highest supported percentile of a response, except the maximum; nil if none.
@@ -189,7 +199,7 @@ func gc(s *subject) check {
 	part := float64(u.GC.PauseNS) / 1e9 / u.SpanS
 	c := measured(CheckGC, limit, part, "gc.value", "part", part, "longest", u.GC.LongestNS)
 	if part > gcMost {
-		return c.suspect(true, "gc.often")
+		return s.stands(c, true, "gc.often")
 	}
 	for _, r := range s.figures() {
 		tail := r.tail()
@@ -198,7 +208,7 @@ func gc(s *subject) check {
 		}
 		standing := slices.ContainsFunc(r.All.Percentiles, func(x result.Percentile) bool { return x.P < tail.P && x.Supported })
 		c.add("gc.tail", "of", r.Name, "p", tail.P, "ns", tail.NS)
-		return c.suspect(true, "gc.long", "of", r.Name, "p", tail.P, "standing", standing)
+		return s.stands(c, true, "gc.long", "of", r.Name, "p", tail.P, "standing", standing)
 	}
 	return c
 }
@@ -261,7 +271,7 @@ func hiccups(s *subject) check {
 			}
 			worst, finds = part, now
 			c = measured(CheckHiccups, limit, part, "hiccups.value", "stall", stall, "p", x.p, "part", part, "of", r.Name, "ns", row.NS).
-				suspect(finds > 0, "hiccups.stall", "of", r.Name, "p", x.p)
+				notes(finds > 0, "hiccups.stall", "of", r.Name, "p", x.p)
 			if finds == 1 {
 				c.with = CheckLateness
 			}

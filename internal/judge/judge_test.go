@@ -286,13 +286,13 @@ func TestVerdict(t *testing.T) {
 		}, CheckLateness, result.Suspect, "not 41.0 µs: 97.6 % less", result.Suspect},
 		{"late at 99 % by no more than a sleep can be", func(in *result.Result) {
 			sent(in, lot{985, 400, 10}, lot{15, 239_000, 237_000})
-		}, CheckLateness, result.Suspect, "changes send p99 up to p99.99 by over 10 %, and no other percentile by as much", result.Suspect},
+		}, CheckLateness, result.Valid, "changes send p99 up to p99.99 by over 10 %", result.Valid},
 		{"late at 99 % as where others use the core", func(in *result.Result) {
 			sent(in, lot{985, 400, 10}, lot{15, 297_000, 295_000})
-		}, CheckLateness, result.Invalid, "p99", result.Invalid},
+		}, CheckLateness, result.Valid, "p99", result.Valid},
 		{"late at 99.9 % only", func(in *result.Result) {
 			sent(in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
-		}, CheckLateness, result.Suspect, "send p99.9 is 1.00 ms, not 10.0 ms: 90 % less", result.Suspect},
+		}, CheckLateness, result.Valid, "send p99.9 is 1.00 ms, not 10.0 ms: 90 % less", result.Valid},
 		{"late beyond the percentiles that are figures", func(in *result.Result) {
 			recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
 				for i := range 40_000 {

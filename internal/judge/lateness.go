@@ -40,17 +40,16 @@ func (r *Response) touched(p float64) bool {
 	return ok && part > latenessValid
 }
 
-// HostLimited reports whether over half of percentile p of a response is lateness, in which case it is
-// marked wherever shown. For results of older versions, with a nil onTime, it compares with the same
-// percentile of lateness, which may be of other messages.
-func HostLimited(response, onTime, lateness *result.Dist, p float64) bool {
+// Late reports whether over a tenth of percentile p of a response is lateness. For results of older
+// versions, with a nil onTime, it reports whether over half is, comparing with the same percentile of
+// lateness, which may be of other messages.
+func Late(response, onTime, lateness *result.Dist, p float64) bool {
 	if onTime == nil {
 		l, r := lateness.Percentile(p), response.Percentile(p)
 		return l != nil && r != nil && l.Supported && r.Supported && float64(l.NS) > latenessSuspect*float64(max(1, r.NS))
 	}
 	r := Response{All: response, OnTime: onTime}
-	_, part, ok := r.moved(p)
-	return ok && part > latenessSuspect
+	return r.touched(p)
 }
 
 // lateness judges by how much the generator's lateness moved each percentile of each response. It does not
@@ -70,6 +69,7 @@ func lateness(s *subject) check {
 	worst := -1.0
 	var where []string
 	stands := false // any percentile
+	halfLate := false
 	for i := range responses {
 		r := &responses[i]
 		var judged, touched []float64
@@ -85,6 +85,7 @@ func lateness(s *subject) check {
 			} else {
 				touched = append(touched, row.P)
 			}
+			halfLate = halfLate || s == result.Invalid && row.P == 50
 			if rankOf(s) <= rankOf(c.status) && (s != c.status || part <= worst) {
 				continue
 			}
@@ -103,6 +104,9 @@ func lateness(s *subject) check {
 		c.find(result.Suspect, say("lateness.pacer_waits", "waits", s.Host.LaneWaits))
 	default:
 		c.why = s.culprit(say("lateness.changes", "figures", where, "limit", latenessValid, "only", stands && c.status == result.Suspect))
+		if stands && !halfLate { // the figures that it moved are marked
+			c.status, c.noted = result.Valid, true
+		}
 	}
 	return c
 }
@@ -154,7 +158,7 @@ func (s *subject) fellBehindFor() (why, advice finding.Finding) {
 	for _, c := range hostChecks(s) {
 		u := s.host.Usage // nil for a fleet
 		switch {
-		case !c.wrong():
+		case !c.found():
 			continue
 		case c.name == CheckHeadroom:
 			return say("lateness.pacers_limit", "found", c.value), say("advice.fewer")

@@ -78,6 +78,40 @@ func (o Objective) JudgeOnTime(r *result.Result) (result.SLO, bool) {
 	return o.Judge(&one), true
 }
 
+// judged is Judge with the verdict on the objective's figure: a limit that the figure misses only by what
+// something other than the system may have added is not decided.
+func (o Objective) judged(r *result.Result, v *result.Verdict) result.SLO {
+	s := o.Judge(r)
+	f := v.Figure(o.Figure())
+	if f == nil || f.Quotable || s.Outcome() != result.Fail || o.op != "<=" && o.op != "<" {
+		return s
+	}
+	least := s.Value
+	if s.Lo != nil {
+		least = *s.Lo
+	}
+	if least*(1-f.Part) <= o.limit {
+		s.Pass, s.Status, s.NeedsS, s.Why = false, result.Undecided, 0, say("objective.marked", "why", f.Why).String()
+	}
+	return s
+}
+
+// Figure is the name of the objective's figure, as in result.Figure.
+func (o Objective) Figure() string {
+	f := o.figure
+	switch f.kind {
+	case latencyFigure:
+		stat := f.stat
+		if stat == "p" {
+			stat = finding.Percentile(f.p)
+		}
+		return f.prefix() + stat
+	case rateFigure:
+		return f.of + ".rate"
+	}
+	return f.of
+}
+
 func (f figure) prefix() string {
 	if f.service {
 		return f.of + ".service."

@@ -14,7 +14,9 @@ const CheckSteady = "steady state"
 
 // A series is a figure in each second of the measured window.
 type series struct {
-	name   string
+	name   string  // "e2e p99"
+	family string  // "e2e"
+	p      float64 // 99
 	values []float64
 	at     []float64 // start of each second, in seconds since the epoch
 }
@@ -26,12 +28,7 @@ type series struct {
 // throughout.
 func steady(s *subject) check {
 	limit := say("steady.limit", "limit", driftMost, "limit_growth", growthMost, "limit_p", driftAlpha)
-	var rows []result.Interval
-	for _, x := range s.Intervals {
-		if x.Phase == "measure" {
-			rows = append(rows, x)
-		}
-	}
+	rows := s.measuredRows()
 	switch {
 	case s.Consuming():
 		return inapplicable(CheckSteady, limit, say("no.latencies"))
@@ -48,13 +45,12 @@ func steady(s *subject) check {
 	var drifts finding.Finding
 	warm := 0.0 // end of the warming up, in seconds since the epoch
 	figures, sampled := latencySeries(rows)
-	for _, s := range figures {
-		cut, change := warmingUp(s.values, strings.HasSuffix(s.name, "p50"))
-		if _, still := drift(s.values[cut:]); cut > 0 && !still {
-			c.add("steady.beginning", "of", s.name, "seconds", cut, "all", len(s.values), "part", change)
-			warm = max(warm, s.at[cut])
-		} else if change, ok := drift(s.values); ok {
-			c.value = append(c.value, s.moved(change))
+	for _, x := range changesIn(figures) {
+		if x.cut > 0 {
+			c.add("steady.beginning", "of", x.name, "seconds", x.cut, "all", len(x.values), "part", x.part)
+			warm = max(warm, x.at[x.cut])
+		} else {
+			c.value = append(c.value, x.moved(x.part))
 			drifts = say("steady.drifts")
 		}
 	}
@@ -78,8 +74,9 @@ func steady(s *subject) check {
 		c.why = append(c.why, drifts)
 	}
 	switch {
-	case len(c.value) > 0:
+	case ok:
 		c.status = result.Suspect
+	case len(c.value) > 0: // their figures are marked
 	case len(figures) == 0:
 		return notRun(CheckSteady, limit, say("steady.few_sampled", "needs", stats.Needed(50), "sampled", sampled, "seconds", len(rows), "seconds_needed", sampledNeeded(len(rows))))
 	default:
@@ -89,6 +86,63 @@ func steady(s *subject) check {
 		c.add("steady.left_out", "left", left)
 	}
 	return c
+}
+
+// measuredRows returns the intervals of the measured window.
+func (s *subject) measuredRows() (rows []result.Interval) {
+	for _, x := range s.Intervals {
+		if x.Phase == "measure" {
+			rows = append(rows, x)
+		}
+	}
+	return rows
+}
+
+// A change is a percentile of the seconds that was not the same throughout: its first cut seconds differ
+// from the rest, or with cut 0 it drifts; by part of it.
+type change struct {
+	series
+	cut  int
+	part float64
+}
+
+func changesIn(figures []series) (out []change) {
+	for _, s := range figures {
+		cut, part := warmingUp(s.values, s.p == 50)
+		if _, still := drift(s.values[cut:]); cut > 0 && !still {
+			out = append(out, change{s, cut, part})
+		} else if part, ok := drift(s.values); ok {
+			out = append(out, change{s, 0, part})
+		}
+	}
+	return out
+}
+
+// changes returns what changed in a run that the steady-state check can judge.
+func (s *subject) changes() []change {
+	if c := steady(s); c.status == result.NotRun {
+		return nil
+	}
+	figures, _ := latencySeries(s.measuredRows())
+	return changesIn(figures)
+}
+
+// changeMark says whether a percentile's distribution was not the same throughout the run. The seconds have
+// a median and a p99, which stand for the percentiles around them.
+func changeMark(all []change, d *Response, row *result.Percentile) (marks []mark) {
+	for _, x := range all {
+		if family, _, _ := strings.Cut(d.Name, "."); x.family != family || (x.p == 50) != (row.P <= 90) {
+			continue
+		}
+		part := min(1, abs(x.part))
+		if x.cut > 0 && x.p == row.P && x.p == 50 { // a short beginning hardly moves the median of all
+			part = abs(float64(row.NS)-stats.Median(x.values[x.cut:])) / float64(max(1, row.NS))
+		}
+		if part > latenessValid {
+			marks = append(marks, mark{CheckSteady, part, false, say("figure.unsteady", "of", x.name, "part", part, "beginning", x.cut > 0)})
+		}
+	}
+	return marks
 }
 
 // shortAndSteady checks only what fell behind throughout.
@@ -161,8 +215,8 @@ func sampledNeeded(rows int) int { return max(fewestSampled, (3*rows+3)/4) }
 // latencySeries returns the percentiles that most seconds have. sampled is how many seconds have any.
 func latencySeries(rows []result.Interval) (out []series, sampled int) {
 	for of, name := range []string{"send", "e2e", "rtt"} {
-		for p, percentile := range []string{"p50", "p99"} {
-			s := series{name: name + " " + percentile}
+		for p, percentile := range []float64{50, 99} {
+			s := series{name: name + " " + finding.Percentile(percentile), family: name, p: percentile}
 			for i := range rows {
 				points := []*result.Points{&rows[i].Send, &rows[i].E2E, rows[i].RTT}[of]
 				if points == nil {

@@ -72,7 +72,7 @@ func TestUnsteadyFiguresAreReported(t *testing.T) {
 		in := lasting(1000, x.rows)
 		in.Faults = x.faults
 		c := steady(of(&in)).stored()
-		if got := strings.Join(c.Codes, " "); c.Status != result.Suspect || got != x.codes || x.of != "" && c.Values["of"] != x.of || x.seconds != nil && c.Values["seconds"] != x.seconds {
+		if got := strings.Join(c.Codes, " "); statusOrFound(c) != result.Suspect || got != x.codes || x.of != "" && c.Values["of"] != x.of || x.seconds != nil && c.Values["seconds"] != x.seconds {
 			t.Errorf("%s: %+v; want it suspect for %s, %v s, %s", name, c, x.of, x.seconds, x.codes)
 		}
 	}
@@ -152,14 +152,14 @@ func TestSecondsAreJudgedWhereTheyCanBe(t *testing.T) {
 	} {
 		x.change(&x.in)
 		c := steady(of(&x.in)).stored()
-		if got := strings.Join(c.Codes, " "); c.Status != x.want || got != x.codes || c.Inapplicable != (got == "steady.rate_varies" || got == "no.latencies") {
+		if got := strings.Join(c.Codes, " "); statusOrFound(c) != x.want || got != x.codes || c.Inapplicable != (got == "steady.rate_varies" || got == "no.latencies") {
 			t.Errorf("%s: %+v; want it %s, %s", name, c, x.want, x.codes)
 		}
 	}
 	bad := 0
 	const runs = 400
 	for i := range runs {
-		if in := stopped(2+i%7, 1+i%2, p50, p99, flat); steady(of(&in)).stored().Status == result.Suspect {
+		if in := stopped(2+i%7, 1+i%2, p50, p99, flat); statusOrFound(steady(of(&in)).stored()) == result.Suspect {
 			bad++
 		}
 	}
@@ -227,7 +227,7 @@ func TestWarmUpDetectedDespiteEqualMedians(t *testing.T) {
 			}
 			return 5_110_000
 		}, func(int) int64 { return 1 }, flat))
-		if c := steady(of(&in)).stored(); c.Status != result.Suspect {
+		if c := steady(of(&in)).stored(); statusOrFound(c) != result.Suspect {
 			t.Errorf("with an outlier in second %d: %+v", outlier, c)
 		}
 	}
@@ -248,7 +248,7 @@ func TestShortWarmUpSuggestsLength(t *testing.T) {
 		rows[i].TS += 2
 	}
 	in := lasting(1000, rows)
-	if c := steady(of(&in)).stored(); c.Status != result.Suspect || c.Values["warm"] != 6.0 || c.Values["warmup"] != 9.0 {
+	if c := steady(of(&in)).stored(); statusOrFound(c) != result.Suspect || c.Values["warm"] != 6.0 || c.Values["warmup"] != 9.0 {
 		t.Errorf("%+v; want it suspect, for 6 s, with a warm-up of 9 s", c)
 	}
 }

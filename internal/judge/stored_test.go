@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/finding"
 	files "github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/result"
 )
 
 // Compares every word of the verdicts on the stored runs.
@@ -38,4 +39,12 @@ func TestStoredRunsAreJudgedAlike(t *testing.T) {
 func whyOf(c check) string {
 	codes, _ := finding.Data(c.why...)
 	return strings.Join(codes, " ")
+}
+
+// statusOrFound is the status of a check that may have found something that decides nothing about the run: suspect.
+func statusOrFound(c result.Check) result.Status {
+	if c.Status == result.Valid && c.Why != "" && !Full(c) && c.Name != CheckSamples {
+		return result.Suspect
+	}
+	return c.Status
 }

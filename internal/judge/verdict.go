@@ -33,7 +33,8 @@ func Verdict(r *result.Result, objectives []Objective) result.Verdict {
 	s := subjectOf(r, objectives)
 	checks := []check{run(s), books(s), failed(s), lateness(s), rate(s), samples(s), ledger(s), overflow(s), steady(s)}
 	checks = append(checks, hostChecks(s)...)
-	checks = append(checks, blocked(s))
+	v := result.Verdict{Figures: figuresOf(s)}
+	checks = append(checks, blocked(s), figures(s, v.Figures))
 	checks = append(checks, fleetChecks(s)...)
 	if r.Network != nil {
 		checks = append(checks, network(r.Network))
@@ -44,7 +45,6 @@ func Verdict(r *result.Result, objectives []Objective) result.Verdict {
 	if s.Consuming() && s.evidence.Received > 0 {
 		checks = append(checks, received(s))
 	}
-	var v result.Verdict
 	for _, c := range checks {
 		if s.lacks(c.name) {
 			c = notRun(c.name, c.limit, say("not.stored"))
@@ -53,7 +53,7 @@ func Verdict(r *result.Result, objectives []Objective) result.Verdict {
 	}
 	v.Status = Worst(v.Checks)
 	for _, o := range objectives {
-		v.SLO = append(v.SLO, o.Judge(r))
+		v.SLO = append(v.SLO, o.judged(r, &v))
 	}
 	return v
 }

@@ -387,6 +387,7 @@ var ownFiles = map[string]string{
 	"internal/buildinfo":         "its own program",
 	"internal/fleet":             "its own state",
 	"internal/fleet/admission":   "its own certificate and tokens",
+	"internal/fleet/hosts":       "its own state",
 	"internal/pace":              "/proc",
 	"internal/network":           "/proc",
 	"internal/tcpreset":          "/proc",

@@ -85,7 +85,7 @@ func (m *team) agent(t *fleet.AgentReport) result.Agent {
 	if p := t.Part; !p.Missing {
 		a.Cost = &t.Cost
 		a.Host = &result.AgentHost{
-			Usage: &p.Host, Lanes: p.Lanes, LaneWaits: p.LaneWaits, Calibration: &p.Calibration, SlotsAbandoned: p.Abandoned, Hiccups: hiccups(&p.Hiccups, p.Stalls, p.From, p.To),
+			Usage: &p.Host, Lanes: p.Lanes, LaneWaits: p.LaneWaits, Calibration: &p.Calibration, SlotsAbandoned: p.Abandoned, Hiccups: hiccups(&p.Snapshot.Kinds[measure.Hiccups][measure.Measure], p.Stalls, p.From, p.To),
 		}
 		if a.Producers > 0 {
 			a.StartsNS = &t.Starts

@@ -146,7 +146,7 @@ func (m *measurement) hostOf(raw *engine.Raw) result.Host {
 	}
 	if m.team.done == nil {
 		cal := m.calibration(raw)
-		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &cal, hiccups(&raw.Hiccups, raw.Stalls, raw.From, raw.To)
+		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &cal, hiccups(&raw.Snapshot.Kinds[measure.Hiccups][measure.Measure], raw.Stalls, raw.From, raw.To)
 	}
 	return h
 }

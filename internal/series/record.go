@@ -149,7 +149,37 @@ func (m *record) correlate(raw *engine.Raw, l *result.Latency) {
 		measure.RTTResponse: l.RTT.Response, measure.RTTService: l.RTT.Service, measure.Settle: l.Settle,
 	} {
 		if d != nil {
-			m.slices.Widen(k, d, &raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure])
+			observed, censored := &raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure]
+			m.slices.Widen(k, d, observed, censored)
+			if of, is := withoutLateness(k, m.scenario.Load.Closed); is {
+				m.slices.Stalls(d, judge.Samples{Kind: of, Observed: &raw.Snapshot.Kinds[of][measure.Measure], Censored: &raw.Censored[of][measure.Measure]}, m.oversleep(raw))
+			}
 		}
 	}
+}
+
+// withoutLateness returns the kind of the same messages without lateness; false if k is not what a run
+// reports first.
+func withoutLateness(k measure.Kind, closed bool) (of measure.Kind, is bool) {
+	if closed {
+		return k, k == measure.SendService || k == measure.E2EService || k == measure.RTTService
+	}
+	return k.OnTime()
+}
+
+// oversleep is how late a thread that sleeps ordinarily wakes; in a fleet where it wakes soonest.
+func (m *record) oversleep(raw *engine.Raw) int64 {
+	if m.team.fleet == nil {
+		return m.cfg.Calibration.P50
+	}
+	var all []int64
+	for _, w := range raw.Workers {
+		if w.Calibration.Samples > 0 {
+			all = append(all, w.Calibration.P50)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	return slices.Min(all)
 }

@@ -71,12 +71,12 @@ func partsOf(p *wire.Parts, of *result.Dist) *result.WireParts {
 	x := &result.WireParts{
 		Method: result.WireExact, Sampled: p.Sampled(), Exact: p.Exact, Bounded: p.Bounded,
 		Ambiguous: p.Ambiguous, Unseen: p.Unseen, Late: p.Late,
-		HostOut: judge.Distribution(&p.HostOut, nil), System: judge.Distribution(&p.System, nil), HostIn: judge.Distribution(&p.HostIn, nil),
+		Held: judge.Distribution(&p.Held, nil), HostOut: judge.Distribution(&p.HostOut, nil), System: judge.Distribution(&p.System, nil), HostIn: judge.Distribution(&p.HostIn, nil),
 	}
 	if p.Bounded > 0 {
 		x.Method = result.WireBounds
 	}
-	for _, d := range []*result.Dist{x.HostOut, x.System, x.HostIn} {
+	for _, d := range []*result.Dist{x.Held, x.HostOut, x.System, x.HostIn} {
 		for i := range d.Percentiles { // of a sample in windows: how messages of one depend on each other is unknown
 			d.Percentiles[i].LoNS, d.Percentiles[i].HiNS = nil, nil
 		}
@@ -92,10 +92,12 @@ func partsOf(p *wire.Parts, of *result.Dist) *result.WireParts {
 		if !ok {
 			continue
 		}
+		total := float64(max(l.TotalNS(), 1))
 		mean := func(ns int64) int64 { return ns / int64(l.Known) }
 		x.At = append(x.At, result.WireAt{
 			P: row.P, Messages: l.Known, LeftOut: l.LeftOut, LatenessNS: mean(l.Lateness), BlockedNS: mean(l.Blocked),
-			HostOutNS: mean(l.HostOut), SystemNS: mean(l.System), HostInNS: mean(l.HostIn), HostShare: float64(l.HostNS()) / float64(max(l.TotalNS(), 1)),
+			HeldNS: mean(l.Held), HostOutNS: mean(l.HostOut), SystemNS: mean(l.System), HostInNS: mean(l.HostIn),
+			HostShare: float64(l.HostNS()) / total, HostMost: float64(l.HostNS()+l.Held) / total,
 		})
 	}
 	return x

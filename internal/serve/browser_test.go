@@ -128,7 +128,7 @@ func TestInABrowserRunsAreCompared(t *testing.T) {
 	b := browsing(t)
 	srv := serving(t, several(t), Options{})
 	b.do(chromedp.Navigate(srv.URL + "/"))
-	b.says(`document.querySelectorAll("#runs tbody tr").length`, "17")
+	b.says(`document.querySelectorAll("#runs tbody tr").length`, "18")
 	b.fits()
 	b.shot("list")
 	b.do(chromedp.SetValue("#q", "slow"), chromedp.Click("form.filter button", chromedp.ByQuery))
@@ -196,7 +196,7 @@ func TestInABrowserHostileNamesRunNothing(t *testing.T) {
 	b := browsing(t)
 	dir := t.TempDir()
 	for i, name := range hostile {
-		made{name, name, 1, morning, 0}.write(t, filepath.Join(dir, "x"+strings.ReplaceAll(name, "/", "∕")), uint64(i))
+		made{name, name, 1, morning, 0, 0}.write(t, filepath.Join(dir, "x"+strings.ReplaceAll(name, "/", "∕")), uint64(i))
 		g := begins(t, filepath.Join(dir, "y"+strings.ReplaceAll(name, "/", "∕")))
 		g.second(10, 1000)
 		g.second(10, 1000)

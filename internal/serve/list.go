@@ -2,9 +2,11 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the frame of a page and its style
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -55,7 +57,10 @@ type listView struct {
 	Query              index.Query
 	Systems, Scenarios []index.Choice
 	Sorts, Statuses    []string
-	Total              int
+	Heads              []headView // columns
+	Total              int        // rows
+	Runs               int
+	Found              string // what the rows are, in words
 	Rows               []rowView
 	From, To           int
 	Newer, Older       string // URLs; "": none
@@ -69,9 +74,21 @@ type listView struct {
 	Note                           string
 }
 
+// A headView is the head of a column.
+type headView struct {
+	Text, Class string
+	Link        string // URL of the list in this order; "": the column has none
+	Sorted      string // value of aria-sort; "": the list is in another order
+}
+
 // A rowView is a formatted row of the list.
 type rowView struct {
 	index.Row
+	Toggle              string // URL that opens or closes the row of several
+	Inside              bool   // of an open row
+	Marks               bool   // can be marked for a comparison
+	LostText, FailText  string
+	Rates               bool // its headline figure is the rate, not a percentile
 	Link                string
 	When, State, Class  string
 	Objectives          string
@@ -107,7 +124,7 @@ func (s *Server) frame(f frame) (answer, error) {
 	f.Title = layout.Printable(f.Title)
 	var b bytes.Buffer
 	err = t.Execute(&b, map[string]any{"F": f, "Policy": policy, "Style": template.CSS(style), "Script": template.JS(script)}) //nolint:gosec // G203: files of this program
-	return answer{b.Bytes(), policy + "; frame-ancestors 'none'"}, err
+	return answer{body: b.Bytes(), policy: policy + "; frame-ancestors 'none'"}, err
 }
 
 // list is the page of all runs.
@@ -122,9 +139,16 @@ func (s *Server) list(r *http.Request) (answer, error) {
 	if from, err := strconv.Atoi(v.Get("from")); err == nil {
 		q.From = max(0, from)
 	}
+	q.Open = v.Get("open")
 	l, err := s.listing(r, q)
-	if err != nil {
+	wrong := errors.Is(err, index.ErrFilter)
+	if err != nil && !wrong {
 		return answer{}, err
+	}
+	if wrong { // the form is there to mend it
+		a, err := s.frame(frame{Title: "Runs", Errors: lines(err), List: l})
+		a.status = http.StatusBadRequest
+		return a, err
 	}
 	switch {
 	case going:
@@ -137,19 +161,40 @@ func (s *Server) list(r *http.Request) (answer, error) {
 
 // listing fills a list.
 func (s *Server) listing(r *http.Request, q index.Query) (*listView, error) {
-	found, err := s.o.Index.List(r.Context(), q)
-	if err != nil {
-		return nil, err
-	}
-	l := &listView{Query: q, Total: found.Total, Sorts: index.Sorts(), Statuses: []string{"valid", "suspect", "invalid", "interrupted", "fail", "open"}}
+	l := &listView{Query: q, Sorts: index.Sorts(), Statuses: []string{"valid", "suspect", "invalid", "interrupted", "fail", "open"}}
+	var err error
 	if l.Systems, l.Scenarios, err = s.o.Index.Choices(r.Context()); err != nil {
 		return nil, err
 	}
+	q.Grouped, q.Kinds = true, []index.Kind{index.Ended, index.Unended, index.Capacity}
+	found, err := s.o.Index.List(r.Context(), q)
+	if err != nil {
+		return l, err
+	}
+	l.Total, l.Runs = found.Total, found.Runs
+	l.Found = quantity.Counted(found.Runs, "run", "runs")
+	if found.Searches > 0 {
+		l.Found += ", " + quantity.Counted(found.Searches, "search", "searches") + " for a capacity"
+	}
 	for _, row := range found.Rows {
-		l.Rows = append(l.Rows, viewOf(row))
+		x := viewOf(row)
+		if row.Group != "" && row.Kind != index.Capacity || row.Members > 0 {
+			x.group(q)
+		}
+		l.Rows = append(l.Rows, x)
 		if parent := path.Dir(row.Dir); parent != "." && !slices.Contains(l.Folders, parent) {
 			l.Folders = append(l.Folders, parent)
 		}
+	}
+	of := map[string]int{} // rows of several by folder: a folder is a side if it holds one series
+	for _, x := range l.Rows {
+		if x.Members > 0 {
+			of[x.Dir]++
+		}
+	}
+	for i := range l.Rows {
+		x := &l.Rows[i]
+		x.Marks = x.Marks || x.Members > 0 && x.Kind != index.Capacity && x.Dir != "." && of[x.Dir] == 1
 	}
 	if len(l.Rows) > 0 {
 		l.From, l.To = q.From+1, q.From+len(l.Rows)
@@ -162,17 +207,74 @@ func (s *Server) listing(r *http.Request, q index.Query) (*listView, error) {
 		return "/?" + v.Encode()
 	}
 	l.History = "/history?" + filters(q).Encode()
+	l.Heads = heads(q)
 	if q.From > 0 {
 		l.Newer = at(max(0, q.From-perPage))
 	}
 	if q.From+len(l.Rows) < l.Total {
 		l.Older = at(q.From + perPage)
 	}
-	searches, err := s.o.Index.List(r.Context(), index.Query{Kinds: []index.Kind{index.Capacity}, Words: q.Words, Most: 20})
-	for _, row := range searches.Rows {
-		l.Searches = append(l.Searches, viewOf(row))
+	return l, nil
+}
+
+// group completes a row of several, or one inside of it.
+func (v *rowView) group(q index.Query) {
+	if v.Members == 0 {
+		v.Inside = true
+		return
 	}
-	return l, err
+	open := filters(q)
+	if q.Open != v.Group {
+		open.Set("open", v.Group)
+	}
+	if q.From > 0 {
+		open.Set("from", strconv.Itoa(q.From))
+	}
+	v.Toggle = "/?" + open.Encode()
+	if v.Kind != index.Capacity {
+		v.Link = v.Toggle
+	}
+}
+
+// heads are the columns of the list. A click on the order that the list has gives the newest first.
+func heads(q index.Query) []headView {
+	order := cmp.Or(q.Sort, "newest")
+	var out []headView
+	for _, h := range []struct{ text, class, sort, sorted string }{
+		{"run", "left", "name", "ascending"},
+		{"scenario", "left", "scenario", "ascending"},
+		{"system", "left", "system", "ascending"},
+		{"began", "left", "newest", "descending"},
+		{"verdict", "left", "verdict", "descending"},
+		{"objectives", "left", "", ""},
+		{"lost", "", "lost", "descending"},
+		{"failed", "", "failed", "descending"},
+		{"offered", "", "rate", "descending"},
+		{"delivered", "", "delivered", "descending"},
+		{"p50", "first", "p50", "ascending"},
+		{"p99", "", "p99", "ascending"},
+		{"p99.9", "", "p99.9", "ascending"},
+		{"of", "left", "", ""},
+		{"guarantee", "left", "", ""},
+	} {
+		v := headView{Text: h.text, Class: h.class}
+		if h.sort != "" {
+			to := h.sort
+			switch {
+			case h.sort == "newest" && order == "newest":
+				to, v.Sorted = "oldest", "descending"
+			case h.sort == "newest" && order == "oldest":
+				v.Sorted = "ascending"
+			case order == h.sort:
+				to, v.Sorted = "newest", h.sorted
+			}
+			q := q
+			q.Sort = to
+			v.Link = "/?" + filters(q).Encode()
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 // filters returns a query's filters as URL parameters.
@@ -188,7 +290,7 @@ func filters(q index.Query) url.Values {
 
 // viewOf formats a row.
 func viewOf(r index.Row) rowView {
-	v := rowView{Row: r, When: "unknown", State: strings.ToUpper(r.Status), Objectives: r.SLO, Sent: "-", Came: "-", Median: "-", High: "-", Tails: "-"}
+	v := rowView{Row: r, Marks: r.Kind != index.Capacity && r.Members == 0, LostText: "-", FailText: "-", When: "unknown", State: strings.ToUpper(r.Status), Objectives: r.SLO, Sent: "-", Came: "-", Median: "-", High: "-", Tails: "-"}
 	for _, s := range []*string{&v.Name, &v.Scenario, &v.Driver, &v.Server, &v.Guarantee, &v.Wrong} {
 		*s = layout.Printable(*s)
 	}
@@ -210,9 +312,16 @@ func viewOf(r index.Row) rowView {
 	switch r.Kind {
 	case index.Capacity:
 		page = "/capacity"
+		if r.Wrong == "" {
+			v.State, v.Class = "search", "dim"
+		}
 	case index.Unended:
 		page = "/live"
 	case index.Ended:
+		if r.Wrong == "" {
+			v.LostText, v.FailText = quantity.Count(r.Lost), quantity.Count(r.Failed)
+			v.Rates = r.Rate == nil || r.Mode == result.ModeConsume || r.Mode == result.ModeBacklog
+		}
 	}
 	v.Link = page + "?" + url.Values{"dir": {r.Dir}}.Encode()
 	for _, x := range []struct {
@@ -221,6 +330,14 @@ func viewOf(r index.Row) rowView {
 	}{{r.Rate, &v.Sent}, {r.Received, &v.Came}} {
 		if x.from != nil {
 			*x.to = quantity.Rate(*x.from)
+		}
+	}
+	if r.Kind == index.Capacity && r.Wrong == "" {
+		if r.Rate != nil {
+			v.Sent = "kept " + v.Sent
+		}
+		if r.Received != nil {
+			v.Came = "not " + v.Came
 		}
 	}
 	for _, x := range []struct {

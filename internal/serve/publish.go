@@ -76,7 +76,10 @@ func (p *publishing) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list := &listView{Static: true, Total: l.Total}
+	list := &listView{Static: true, Total: l.Total, Heads: heads(index.Query{})}
+	for i := range list.Heads {
+		list.Heads[i].Link, list.Heads[i].Sorted = "", ""
+	}
 	folders := map[string][]string{} // finished runs, newest first, by folder
 	scenarios := map[string]int{}
 	for _, row := range l.Rows {

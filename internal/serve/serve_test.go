@@ -33,6 +33,7 @@ type made struct {
 	slow         float64 // times as slow
 	at           time.Time
 	never        int // messages that never came, for 11.7 s
+	repeat       int // number in its series; 0: a single run
 }
 
 var morning = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -48,7 +49,7 @@ func (m made) write(t testing.TB, dir string, seed uint64) {
 	}
 	const n = 600
 	r := &result.Result{
-		Run:         result.Run{ID: fmt.Sprint(m.name, seed), Name: m.name, Series: "made", StartedAt: m.at.Format(time.RFC3339Nano), Loop: result.LoopOpen, Mode: "stream", MeasureS: 2},
+		Run:         result.Run{ID: fmt.Sprint(m.name, seed), Name: m.name, Series: "made", StartedAt: m.at.Format(time.RFC3339Nano), Loop: result.LoopOpen, Mode: "stream", MeasureS: 2, Repeat: m.repeat},
 		System:      result.System{Driver: m.driver, Server: result.Server{Name: "server", Version: "1.2", Nodes: 1}, Guarantee: "received"},
 		Verdict:     result.Verdict{Status: result.Valid},
 		Messages:    result.Messages{Scheduled: n, Sent: n, Confirmed: n, Delivered: n},
@@ -132,8 +133,8 @@ func get(t testing.TB, address string, change func(*http.Request)) (status int, 
 func several(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	series(t, filepath.Join(dir, "fast"), 12, made{"fast", "nats", 1, morning, 0})
-	series(t, filepath.Join(dir, "slow"), 5, made{"slow", "kafka", 2, morning.Add(time.Hour), 0})
+	series(t, filepath.Join(dir, "fast"), 12, made{"fast", "nats", 1, morning, 0, 0})
+	series(t, filepath.Join(dir, "slow"), 5, made{"slow", "kafka", 2, morning.Add(time.Hour), 0, 0})
 	search := filepath.Join(dir, "search")
 	text := `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"probes":[{"rate_per_s":1000,"judgement":"passed","dir":"01"}],"answer":{"pass_per_s":1000,"fail_per_s":1100,"stop":"found"}}`
 	if err := errors.Join(os.Mkdir(search, 0o700), os.WriteFile(filepath.Join(search, "capacity.json"), []byte(text), 0o600)); err != nil {
@@ -161,7 +162,7 @@ func published(t testing.TB, dir string) (string, Published) {
 // A web host has only files.
 func TestPublishedLinksResolve(t *testing.T) {
 	dir := several(t)
-	series(t, filepath.Join(dir, "alike"), 5, made{"slow", "kafka", 3, morning.Add(2 * time.Hour), 0})
+	series(t, filepath.Join(dir, "alike"), 5, made{"slow", "kafka", 3, morning.Add(2 * time.Hour), 0, 0})
 	if err := os.RemoveAll(filepath.Join(dir, "fast", "r12")); err != nil {
 		t.Fatal(err)
 	}
@@ -224,9 +225,13 @@ func TestPageResponses(t *testing.T) {
 		want   []string
 		not    string
 	}{
-		"the list":                   {"/", 200, []string{"1 to 17 of 17 runs", `href="/run?dir=slow%2Fr05"`, `value="nats"`, "300/s"}, "Next page"},
-		"a filter":                   {"/?system=kafka", 200, []string{"of 5 runs", `<option value="kafka" selected>`, `href="/history?system=kafka"`}, `value="fast/r01"`},
-		"a search":                   {"/?q=SLOW+r02", 200, []string{"1 to 1 of 1 run."}, ""},
+		"the list":                   {"/", 200, []string{"<p>17 runs, 1 search for a capacity. Times are UTC.", `href="/capacity?dir=search"`, `<a href="/?sort=p99">p99</a>`, `aria-sort="descending"><a href="/?sort=oldest">began</a>`, `href="/run?dir=slow%2Fr05"`, `value="nats"`, "300/s"}, "Next page"},
+		"a filter":                   {"/?system=kafka", 200, []string{"<p>5 runs. ", `<option value="kafka" selected>`, `href="/history?system=kafka"`}, `value="fast/r01"`},
+		"a search":                   {"/?q=SLOW+r02", 200, []string{"<p>1 run. "}, ""},
+		"a condition":                {"/?q=driver:kafka+p99+%3E+200us+lost%3D0", 200, []string{"<p>5 runs. ", "History of these 5 runs"}, ""},
+		"a condition of none":        {"/?q=p99%3C1us", 200, []string{"No run is like that."}, "<table"},
+		"a wrong condition":          {"/?q=p99%3C1000", 400, []string{"&#34;p99&lt;1000&#34; is not a filter (a time with its unit, as 10ms)", `value="p99&lt;1000"`}, "No run is like that"},
+		"a history of one":           {"/history?q=color:red", 400, []string{"driver:, server:"}, ""},
 		"a search for nothing there": {"/?q=rabbit", 200, []string{"No run is like that."}, "<table"},
 		"a run":                      {"/run?dir=fast/r01", 200, []string{`<svg class="chart"`, `<a href="/">All runs</a>`}, ""},
 		"a run that is not there":    {"/run?dir=fast/r99", 404, []string{"there is no such run"}, ""},
@@ -273,6 +278,40 @@ func TestAListMarksABound(t *testing.T) {
 	}
 }
 
+// A series is one row, with medians and sums, and so is a search. A link opens it, without scripts.
+func TestASeriesIsOneRow(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 5 {
+		made{name: fmt.Sprint("x-", i), driver: "nats", slow: float64(1 + i), at: morning, repeat: i + 1}.write(t, filepath.Join(dir, "night", fmt.Sprint(i)), 1)
+	}
+	made{name: "probe", driver: "nats", slow: 1, at: morning}.write(t, filepath.Join(dir, "search", "01"), 7)
+	text := `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"probes":[{"rate_per_s":1000,"judgement":"passed","dir":"01"}],"answer":{"pass_per_s":1000,"stop":"found"}}`
+	if err := os.WriteFile(filepath.Join(dir, "search", "capacity.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := serving(t, dir, Options{})
+	_, _, body := get(t, srv.URL+"/", nil)
+	rows := strings.Count(body, `<th scope="row"`)
+	if rows != 2 || !strings.Contains(body, ">5 runs</a>") || !strings.Contains(body, ">1 runs</a>") || !strings.Contains(body, "kept 1,000/s") || !strings.Contains(body, `name="a" value="night"`) {
+		t.Errorf("%d rows, want one of the series and one of the search:\n%s", rows, afterStyle(body))
+	}
+	at := regexp.MustCompile(`class="toggle" href="([^"]*night[^"]*)"`).FindStringSubmatch(body)
+	if at == nil {
+		t.Fatal("the row of the series does not open")
+	}
+	_, _, body = get(t, srv.URL+html.UnescapeString(at[1]), nil)
+	if n := strings.Count(body, `class="inside"`); n != 5 || !strings.Contains(body, `href="/run?dir=night%2F3"`) {
+		t.Errorf("%d runs inside of the open row, want 5", n)
+	}
+}
+
+func TestAnEmptyFolderSaysSo(t *testing.T) {
+	_, _, body := get(t, serving(t, t.TempDir(), Options{}).URL+"/", nil)
+	if !strings.Contains(body, "There is no run here yet.") {
+		t.Errorf("the page of no runs:\n%s", afterStyle(body))
+	}
+}
+
 func afterStyle(body string) string {
 	_, rest, _ := strings.Cut(body, "</style>")
 	return rest[:min(len(rest), 4000)]
@@ -280,14 +319,14 @@ func afterStyle(body string) string {
 
 func TestAListHasPages(t *testing.T) {
 	dir := t.TempDir()
-	series(t, dir, perPage+1, made{"x", "nats", 1, morning, 0})
+	series(t, dir, perPage+1, made{"x", "nats", 1, morning, 0, 0})
 	srv := serving(t, dir, Options{})
 	_, _, first := get(t, srv.URL+"/?system=nats", nil)
-	if !strings.Contains(first, "1 to 100 of 101 runs") || !strings.Contains(first, `href="/?from=100&amp;system=nats">Next page`) {
+	if !strings.Contains(first, "Rows 1 to 100 of 101: 101 runs") || !strings.Contains(first, `href="/?from=100&amp;system=nats">Next page`) {
 		t.Errorf("the first page:\n%s", afterStyle(first))
 	}
 	_, _, second := get(t, srv.URL+"/?system=nats&from=100", nil)
-	if !strings.Contains(second, "101 to 101 of 101 runs") || !strings.Contains(second, `href="/?system=nats">Previous`) || strings.Contains(second, "Next page") {
+	if !strings.Contains(second, "Rows 101 to 101 of 101: 101 runs") || !strings.Contains(second, `href="/?system=nats">Previous`) || strings.Contains(second, "Next page") {
 		t.Errorf("the second page:\n%s", afterStyle(second))
 	}
 }
@@ -296,9 +335,9 @@ func TestAListHasPages(t *testing.T) {
 func TestNewRunIsListed(t *testing.T) {
 	dir := several(t)
 	srv := serving(t, dir, Options{})
-	made{"late", "nats", 1, morning, 0}.write(t, filepath.Join(dir, "late"), 99)
+	made{"late", "nats", 1, morning, 0, 0}.write(t, filepath.Join(dir, "late"), 99)
 	for range 100 {
-		if _, _, body := get(t, srv.URL+"/?q=late", nil); strings.Contains(body, "of 1 run") {
+		if _, _, body := get(t, srv.URL+"/?q=late", nil); strings.Contains(body, "<p>1 run. ") {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -332,7 +371,7 @@ func TestHostileNamesAreInert(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range hostile {
 		folder := filepath.Join(dir, strings.ReplaceAll(name, "/", "∕"))
-		made{name, name, 1, morning, 0}.write(t, folder, uint64(i))
+		made{name, name, 1, morning, 0, 0}.write(t, folder, uint64(i))
 	}
 	srv := serving(t, dir, Options{})
 	allowed := regexp.MustCompile(`<(script|img|iframe|object|embed|link|base)\b|\son[a-z]+\s*=\s*["'a-z]|(href|src|action|formaction)="(javascript|data|vbscript):`)

@@ -5,6 +5,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,13 +173,14 @@ func refuse(status int, format string, args ...any) error {
 type answer struct {
 	body   []byte
 	policy string
+	status int // 0: 200
 }
 
 // page writes the page of show, or its error.
 func (s *Server) page(show func(*http.Request) (answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := show(r)
-		status := http.StatusOK
+		status := cmp.Or(v.status, http.StatusOK)
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
 				return // the client has gone
@@ -188,6 +190,8 @@ func (s *Server) page(show func(*http.Request) (answer, error)) http.HandlerFunc
 				status = f.status
 			} else if errors.Is(err, index.ErrUnknown) {
 				status = http.StatusNotFound
+			} else if errors.Is(err, index.ErrFilter) {
+				status = http.StatusBadRequest
 			}
 			v, err = s.frame(frame{Title: "Not shown", Errors: lines(err)})
 			if err != nil {
@@ -275,7 +279,7 @@ func (s *Server) within(page []byte, back string) (answer, error) {
 	b.Write(before)
 	b.WriteString(`<body><main><p><a href="` + html.EscapeString(back) + `">All runs</a></p></main>`)
 	b.Write(after)
-	return answer{b.Bytes(), html.UnescapeString(string(policy)) + "; frame-ancestors 'none'"}, nil
+	return answer{body: b.Bytes(), policy: html.UnescapeString(string(policy)) + "; frame-ancestors 'none'"}, nil
 }
 
 // A looker scans the folders when a page asks for it, at most once per stale.

@@ -289,11 +289,11 @@ func (r *QuotedRun) compare(s *simulated, dir, out string) error {
 
 // quotable reports whether a run calls a figure quotable.
 func quotable(r *result.Result, response *judge.Response, row *result.Percentile) bool {
-	if r.Verdict.Status == result.Invalid || !row.Supported || row.AtLeast {
+	if r.Verdict.Status == result.Invalid || row.AtLeast {
 		return false
 	}
-	onTime := response.OnTime.Percentile(row.P)
-	return onTime != nil && float64(row.NS-onTime.NS) <= quotedError*float64(row.NS)
+	f := judge.FigureOf(r, response.Name+"."+finding.Percentile(row.P))
+	return f != nil && f.Quotable
 }
 
 // add counts a run.

@@ -64,8 +64,15 @@ func verdictOn(r *result.Result) (word layout.Span, says string) {
 		result.Suspect: "read why before you use a figure",
 		result.Invalid: "do not use the figures",
 	}[r.Verdict.Status]
-	if why := judge.Reasons(&r.Verdict); why != "" {
+	why := judge.Reasons(&r.Verdict)
+	can, cannot := judge.Quotable(&r.Verdict)
+	switch {
+	case why != "":
 		says = "for " + why + ": " + says
+	case len(cannot) > 0 && 2*len(can) < len(cannot):
+		says = "but quote only " + strings.Join(can, ", ")
+	case len(cannot) > 0:
+		says = "but do not quote " + strings.Join(cannot, ", ")
 	}
 	if r.Run.Interrupted {
 		says += "; interrupted: the figures cover the part that ran"
@@ -178,9 +185,13 @@ func warmed(r *result.Result) string {
 	return ""
 }
 
-// finds reports whether a check with one of these names keeps the run from being valid.
+// finds reports whether a check with one of these names keeps the run from being valid, or a figure from
+// being quoted.
 func (t *single) finds(names ...string) bool {
 	v := &t.r.Verdict
+	if v.Status == result.Valid && slices.ContainsFunc(v.Figures, func(f result.Figure) bool { return !f.Quotable && slices.Contains(names, f.By) }) {
+		return true
+	}
 	return slices.ContainsFunc(v.Checks, func(c result.Check) bool {
 		is := c.Status == result.Invalid || c.Status == result.Suspect && v.Status != result.Invalid
 		return is && slices.Contains(names, c.Name)

@@ -331,7 +331,7 @@ func unitText(unit string) func(float64) string {
 
 func medianText(v compare.Values, unit string) string {
 	text := result.Bound(v.Median, v.MedianAtLeast).Text(unitText(unit))
-	if v.HostLimited > 0 {
+	if v.Marked > 0 {
 		text = "!" + text
 	}
 	return text
@@ -493,7 +493,7 @@ func (c comparison) legend() {
 	if some(func(v compare.Values) bool { return v.MedianAtLeast }) {
 		c.Bullet(">=: at least: messages that never came count with their age.")
 	}
-	if some(func(v compare.Values) bool { return v.HostLimited > 0 }) {
-		c.Bullet("!: host-limited in some run: over half of it is the generator's own lateness.")
+	if some(func(v compare.Values) bool { return v.Marked > 0 }) {
+		c.Bullet("!: in some run something other than the system moved it by over a tenth.")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/fleet/hosts"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/quantity"
@@ -59,6 +60,42 @@ func ShowAgents(p *layout.Page, s *survey.Sight, version string) {
 	if s.Strange > 0 {
 		p.Say(quantity.Counted(s.Strange, "answer", "answers") + " could not be read.")
 	}
+}
+
+// ShowHosts writes how the hosts are that weir brought agents to, with what a survey saw of these agents.
+func ShowHosts(p *layout.Page, all []hosts.Reached, s *survey.Sight) {
+	if len(all) == 0 {
+		return
+	}
+	t := layout.Listing("agent", "reached by", "platform", "cores", "clock", "state")
+	for _, h := range all {
+		cores, clock, state := "", "", "does not answer"
+		for _, x := range s.Agents {
+			if x.Name == h.Name && !x.Gone {
+				cores, clock, state = fmt.Sprint(x.Cores), hostClock(&x.Clock), "joins directly"
+				if h.Forwarded {
+					state = "joins through ssh"
+				}
+			}
+		}
+		if h.Ended != "" {
+			state = "its agent ended: " + h.Ended
+		}
+		t.Row(h.Name, "ssh "+h.SSH, h.Platform, cores, clock, state)
+	}
+	p.Table(t)
+	p.Gap()
+}
+
+// hostClock is how well an agent's clock is known.
+func hostClock(r *survey.Reading) string {
+	switch {
+	case r.Same:
+		return "this host's"
+	case !r.Known:
+		return "not known"
+	}
+	return "± " + time.Duration(r.BoundNS).Round(100*time.Nanosecond).String()
 }
 
 // agentState says what an agent is doing, and for whom.

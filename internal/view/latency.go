@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/stats"
@@ -54,8 +56,8 @@ func (c distribution) tag() string {
 }
 
 // figure formats percentile p of a distribution: ">=" marks a lower bound, "~" too few samples, "?" a
-// figure below the clock uncertainty of two hosts or one that needs a lost agent, "!" one dominated by the
-// generator's own lateness.
+// figure below the clock uncertainty of two hosts or one that needs a lost agent, "!" one that something
+// other than the system moved.
 func (c distribution) figure(r *result.Result, p float64) layout.Span {
 	row := c.d.Percentile(p)
 	if row == nil {
@@ -67,10 +69,24 @@ func (c distribution) figure(r *result.Result, p float64) layout.Span {
 		x = layout.Faint.Of("?" + x.Text)
 	case !row.Supported:
 		x = layout.Faint.Of("~" + x.Text)
-	case c.late && row.P < 100 && judge.HostLimited(c.d, c.onTime, r.Latency.Send.Lateness, p):
+	case p < 100 && c.cannotBeQuoted(r, p):
 		x = layout.Doubtful.Of("!" + x.Text)
 	}
 	return x
+}
+
+// cannotBeQuoted reports whether something other than the system moved percentile p. Of a stage only the
+// lateness is known.
+func (c distribution) cannotBeQuoted(r *result.Result, p float64) bool {
+	if !c.interval {
+		return c.late && judge.Late(c.d, c.onTime, r.Latency.Send.Lateness, p)
+	}
+	name := c.group
+	if c.name == "service" {
+		name += ".service"
+	}
+	f := judge.FigureOf(r, name+"."+finding.Percentile(p))
+	return f != nil && !f.Quotable
 }
 
 // unknownInterval replaces an interval if the run is too short to know it.
@@ -140,7 +156,7 @@ func (t *single) latency() {
 	x.Rows = append(x.Rows, mean, samples)
 	t.Table(x)
 	t.table = x
-	limited(t.Page, x, t.r)
+	doubtful(t.Page, x, t.r)
 	withheld(t.Page, x, t.r)
 	t.unbounded(all)
 	if t.o.Session > 0 {
@@ -227,16 +243,36 @@ func censored(d *result.Dist) layout.Span {
 	return plain("+" + quantity.Count(d.Censored) + " censored")
 }
 
-// limited explains the figures marked "!", if any; less precisely for results that did not record responses
-// without lateness.
-func limited(p *layout.Page, x *layout.Table, rs ...*result.Result) {
-	says := "! host-limited: over half of it is the generator's own lateness"
-	if slices.ContainsFunc(rs, older) {
-		says += "; judged by an older weir, from lateness at the same percentile, perhaps of other messages"
+// doubtful explains the figures marked "!", if any: each cause with the figure that it moved most, if they
+// are of one run.
+func doubtful(p *layout.Page, x *layout.Table, rs ...*result.Result) {
+	switch {
+	case !marked(x, "!"):
+	case len(rs) != 1:
+		p.Note("! something other than the system moved it by over a tenth")
+	default:
+		for _, says := range whyNot(rs[0]) {
+			p.Note("! " + says)
+		}
 	}
-	if marked(x, "!") {
-		p.Note(says)
+}
+
+// whyNot returns why figures cannot be quoted: for each cause the figure that it moved most, those first
+// that were moved most.
+func whyNot(r *result.Result) (lines []string) {
+	figures := slices.Clone(r.Verdict.Figures)
+	if figures == nil {
+		figures = judge.Figures(r)
 	}
+	slices.SortStableFunc(figures, func(a, b result.Figure) int { return cmp.Compare(b.Part, a.Part) })
+	var causes []string
+	for _, f := range figures {
+		if !f.Quotable && !slices.Contains(causes, f.By) {
+			causes = append(causes, f.By)
+			lines = append(lines, strings.ReplaceAll(f.Name, ".p", " p")+": "+f.Why)
+		}
+	}
+	return lines
 }
 
 // tooFew explains the figures marked "~", if any.

@@ -123,7 +123,7 @@ func marksOf(p *layout.Page, x *layout.Table, entries []Entry) {
 	for _, e := range entries {
 		rs = append(rs, e.Result)
 	}
-	limited(p, x, rs...)
+	doubtful(p, x, rs...)
 	if marked(x, "~") {
 		p.Note("~ too few samples for this percentile in this run: do not quote it")
 	}

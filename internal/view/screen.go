@@ -239,8 +239,12 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 			}
 		})
 	}
+	add(2, func() {
+		if says := whyNot(t.r); marked(t.table, "!") && len(says) > 0 {
+			t.Note("! " + says[0])
+		}
+	})
 	add(5, func() {
-		limited(t.Page, t.table, t.r)
 		withheld(t.Page, t.table, t.r)
 		tooFew(t.Page, t.table)
 	})

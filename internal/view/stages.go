@@ -26,7 +26,7 @@ func (t *single) stages() {
 		t.Note(fmt.Sprintf("and %d further stages: see result.json", n))
 	}
 	if !marked(t.table, "!") { // the table of the run explains it already
-		limited(t.Page, x)
+		doubtful(t.Page, x)
 	}
 	if !marked(t.table, "?") {
 		withheld(t.Page, x, t.r)

@@ -42,13 +42,22 @@ func hostShare(r *result.Result) string {
 			}
 		}
 		if best != nil {
-			says = append(says, fmt.Sprintf("%.0f %% of %s p%s", 100*best.HostShare, s.name, strings.TrimSuffix(percent(best.P), " %")))
+			says = append(says, fmt.Sprintf("%s of %s p%s", hostText(best), s.name, strings.TrimSuffix(percent(best.P), " %")))
 		}
 	}
 	if len(says) == 0 {
 		return ""
 	}
 	return strings.Join(says, " and ") + " is this host's"
+}
+
+// hostText writes this host's share: a range where it is unclear for what messages waited.
+func hostText(at *result.WireAt) string {
+	least, most := fmt.Sprintf("%.0f", 100*at.HostShare), fmt.Sprintf("%.0f", 100*at.HostMost)
+	if least == most {
+		return least + " %"
+	}
+	return least + " to " + most + " %"
 }
 
 // wire writes where the time of messages went.
@@ -74,6 +83,7 @@ func (t *single) wire() {
 		name string
 		of   func(*result.WireParts) *result.Dist
 	}{
+		{"held, unclear for what", func(p *result.WireParts) *result.Dist { return p.Held }},
 		{"host out", func(p *result.WireParts) *result.Dist { return p.HostOut }},
 		{"wire and system", func(p *result.WireParts) *result.Dist { return p.System }},
 		{"host in", func(p *result.WireParts) *result.Dist { return p.HostIn }},
@@ -88,13 +98,14 @@ func (t *single) wire() {
 		table.Rows = append(table.Rows, row)
 	}
 	t.Table(table)
-	notes := []string{"host out: from the hand-over to the client until the last byte left this host. host in: from the arrival of the last byte of the confirmation or delivery until the program had it"}
+	notes := []string{"held: from the hand-over to the client until the last answer that came in before the message left; the client may have waited for it. host out: from there until its last byte left this host. host in: from the arrival of the last byte of the confirmation or delivery until the program had it"}
 	for _, s := range all {
 		notes = append(notes, samplesOf(&s))
-		for _, at := range s.At {
+		for i := range s.At {
+			at := &s.At[i]
 			if at.P == 50 || at.P == 99 {
-				notes = append(notes, fmt.Sprintf("%s near %s: lateness %s, blocked %s, host out %s, wire and system %s, host in %s: %.0f %% is this host's", s.name, percent(at.P),
-					quantity.Time(at.LatenessNS), quantity.Time(at.BlockedNS), quantity.Time(at.HostOutNS), quantity.Time(at.SystemNS), quantity.Time(at.HostInNS), 100*at.HostShare))
+				notes = append(notes, fmt.Sprintf("%s near %s: lateness %s, blocked %s, held %s, host out %s, wire and system %s, host in %s: %s is this host's", s.name, percent(at.P),
+					quantity.Time(at.LatenessNS), quantity.Time(at.BlockedNS), quantity.Time(at.HeldNS), quantity.Time(at.HostOutNS), quantity.Time(at.SystemNS), quantity.Time(at.HostInNS), hostText(at)))
 			}
 		}
 	}

@@ -192,6 +192,19 @@ func (s *sight) passed(size int) int64 {
 	}
 }
 
+// held returns the latest instant between two at which an answer came in; the first if none did. t is
+// nil if nothing came in at all.
+func (t *track) held(start, left int64) int64 {
+	if t == nil {
+		return start
+	}
+	i, _ := slices.BinarySearch(t.came, left)
+	if i == 0 {
+		return start
+	}
+	return max(start, t.came[i-1])
+}
+
 // confirmed adds a confirmed message to p.
 func (w *window) confirmed(m *Message, p *Parts) {
 	if m.End > w.until {
@@ -209,6 +222,7 @@ func (w *window) confirmed(m *Message, p *Parts) {
 		p.leave(m, &p.Unseen)
 		return
 	}
+	held := back.held(m.Start, left)
 	first, _ := slices.BinarySearch(back.came, left+1)
 	after, _ := slices.BinarySearch(back.came, m.End+1)
 	switch after - first {
@@ -216,15 +230,20 @@ func (w *window) confirmed(m *Message, p *Parts) {
 		p.leave(m, &p.Unseen)
 		return
 	case 1:
-		p.know(m, left, back.came[first], &p.Exact)
+		p.know(m, held, left, back.came[first], &p.Exact)
 		return
 	}
 	from, to := back.came[first], back.came[after-1]
-	if float64(to-from) > Tolerance*float64(m.End-m.Start) {
+	middle := (from + to) / 2
+	switch apart := float64(to - from); {
+	case apart <= Tolerance*float64(m.End-m.Start):
+		p.know(m, held, left, middle, &p.Bounded)
+	case apart <= Tolerance*float64(m.End-m.Due): // of what it waited before, this is little
+		p.Ambiguous++
+		p.level(m, held, left, middle)
+	default:
 		p.leave(m, &p.Ambiguous)
-		return
 	}
-	p.know(m, left, (from+to)/2, &p.Bounded)
 }
 
 // delivered adds a delivered message to p.
@@ -251,6 +270,6 @@ func (w *window) delivered(m *Message, p *Parts) {
 	case came == never:
 		p.leave(m, &p.Unseen)
 	default:
-		p.know(m, left, came, &p.Exact)
+		p.know(m, w.tracks[direction{conn: x.out.track.conn}].held(m.Start, left), left, came, &p.Exact)
 	}
 }

@@ -99,6 +99,26 @@ func TestConfirmationInSeveralSegments(t *testing.T) {
 	}
 }
 
+// TestTimeBeforeAnAnswerIsHeld: the client may have waited for it.
+func TestTimeBeforeAnAnswerIsHeld(t *testing.T) {
+	w := newWiretap()
+	w.send(90, 0, false, []byte("before the hand-over"))
+	w.send(120, 0, false, []byte("an answer"))
+	w.send(130, 0, false, []byte("another"))
+	w.send(135, 1, false, []byte("another connection"))
+	w.send(140, 0, true, payload(3, 9, 64))
+	w.send(150, 0, false, []byte("ack"))
+	w.send(160, 1, false, payload(3, 9, 64))
+	w.order()
+	for _, add := range []func(*Message, *Parts){w.confirmed, w.delivered} {
+		var p Parts
+		add(message(100, 180, 64), &p)
+		if out, _, _ := known(t, &p); out != 10 || p.Held.Max() != 30 || p.Levels[0].Held != 30 || p.Levels[0].TotalNS() != 130 {
+			t.Errorf("host out %d: %+v", out, p.Levels)
+		}
+	}
+}
+
 // TestDeliveryIsKnownByItsHeader: however many are in flight.
 func TestDeliveryIsKnownByItsHeader(t *testing.T) {
 	w := newWiretap()
@@ -224,7 +244,7 @@ func TestReportsAddUp(t *testing.T) {
 	part := func(latency, out int64) *Report {
 		r := &Report{Windows: 1, Segments: 7, CostNS: 2, UsedNS: 100}
 		for range 10 {
-			r.E2E.know(&Message{Start: 0, End: latency}, out, latency-out, &r.E2E.Exact)
+			r.E2E.know(&Message{Start: 0, End: latency}, 0, out, latency-out, &r.E2E.Exact)
 		}
 		r.E2E.leave(&Message{End: latency}, &r.E2E.Late)
 		b, err := json.Marshal(r)

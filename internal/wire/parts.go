@@ -33,17 +33,25 @@ func (p *Parts) leave(m *Message, why *uint64) {
 	p.find(m.End-m.Due).LeftOut++
 }
 
-// know adds a message whose last byte left at one instant, and whose answer came in at another.
-func (p *Parts) know(m *Message, left, came int64, why *uint64) {
+// know adds a message that was held until one instant, whose last byte left at another, and whose
+// answer came in at the third.
+func (p *Parts) know(m *Message, held, left, came int64, why *uint64) {
 	*why++
-	p.HostOut.Add(max(left-m.Start, 0), 1)
+	p.Held.Add(max(held-m.Start, 0), 1)
+	p.HostOut.Add(max(left-held, 0), 1)
 	p.System.Add(max(came-left, 0), 1)
 	p.HostIn.Add(max(m.End-came, 0), 1)
+	p.level(m, held, left, came)
+}
+
+// level adds it to the sums of its latency.
+func (p *Parts) level(m *Message, held, left, came int64) {
 	l := p.find(m.End - m.Due)
 	l.Known++
 	l.Lateness += m.Late
 	l.Blocked += max(m.Start-m.Due-m.Late, 0)
-	l.HostOut += max(left-m.Start, 0)
+	l.Held += max(held-m.Start, 0)
+	l.HostOut += max(left-held, 0)
 	l.System += max(came-left, 0)
 	l.HostIn += max(m.End-came, 0)
 }
@@ -54,6 +62,7 @@ func (p *Parts) merge(o *Parts) {
 	p.Ambiguous += o.Ambiguous
 	p.Unseen += o.Unseen
 	p.Late += o.Late
+	p.Held.Merge(&o.Held)
 	p.HostOut.Merge(&o.HostOut)
 	p.System.Merge(&o.System)
 	p.HostIn.Merge(&o.HostIn)
@@ -73,6 +82,7 @@ func (l *Level) add(o *Level) {
 	l.LeftOut += o.LeftOut
 	l.Lateness += o.Lateness
 	l.Blocked += o.Blocked
+	l.Held += o.Held
 	l.HostOut += o.HostOut
 	l.System += o.System
 	l.HostIn += o.HostIn
@@ -105,8 +115,10 @@ func (p *Parts) Around(ns int64) (Level, bool) {
 }
 
 // TotalNS returns the sum of all parts.
-func (l *Level) TotalNS() int64 { return l.Lateness + l.Blocked + l.HostOut + l.System + l.HostIn }
+func (l *Level) TotalNS() int64 {
+	return l.Lateness + l.Blocked + l.Held + l.HostOut + l.System + l.HostIn
+}
 
-// HostNS returns the sum of what this host did: lateness, and the time until messages left and after
-// they came in.
+// HostNS returns the sum of what this host did for certain: lateness, and the time until messages left
+// and after they came in. With Held it is the most that this host may have done.
 func (l *Level) HostNS() int64 { return l.Lateness + l.HostOut + l.HostIn }

@@ -15,6 +15,7 @@ type Config struct {
 	EpochNS       int64        // of the run, on CLOCK_MONOTONIC
 	Now           func() int64 // reads the clock
 	From, To      int64        // the measured window
+	Share         float64      // of this process's processor time that recording may take; 0: Share
 	Subscriptions int          // that each message reaches in this process; 0: deliveries are not sampled
 	Log           *slog.Logger
 }
@@ -33,7 +34,7 @@ const (
 	mostWindows  = 64 // of which it is known that messages of them were sampled
 )
 
-// Share is the part of this process's processor time that recording may take.
+// Share is the part of this process's processor time that recording may take by default.
 const Share = 0.02
 
 // Estimates of what recording costs, measured with BenchmarkSegment on a host with two cores. Reading
@@ -105,6 +106,9 @@ func Open() (*Recorder, error) {
 // Start records from now on.
 func (r *Recorder) Start(cfg Config) {
 	r.cfg, r.started = cfg, true
+	if cfg.Share == 0 {
+		r.cfg.Share = Share
+	}
 	go r.loop()
 }
 
@@ -180,7 +184,7 @@ func (r *Recorder) loop() {
 	began, used := r.cfg.Now(), processorTime()
 	var cost int64 // since began
 	for {
-		w, spent, err := r.window(length, max(leastBudget, int64(Share*float64(processorTime()-used))-cost))
+		w, spent, err := r.window(length, max(leastBudget, int64(r.cfg.Share*float64(processorTime()-used))-cost))
 		if err != nil {
 			r.cfg.Log.Warn("kernel instants are no longer recorded", "why", err)
 			<-r.stop
@@ -192,13 +196,16 @@ func (r *Recorder) loop() {
 		// Wait until the cost is the permitted share of the processor time since the beginning.
 		pause := time.Duration(0)
 		if now, busy := r.cfg.Now(), processorTime()-used; busy > 0 && now > began {
-			needs := float64(cost) / Share * float64(now-began) / float64(busy)
+			needs := float64(cost) / r.cfg.Share * float64(now-began) / float64(busy)
 			pause = time.Duration(needs) - time.Duration(now-began)
 			r.mu.Lock()
 			r.report.CostNS, r.report.UsedNS = cost, busy
 			r.mu.Unlock()
 		}
 		pause = min(max(pause, longest/50), 20*longest)
+		if w.number == 0 {
+			pause = max(pause, longest)
+		}
 		if !r.sleep(time.Duration(float64(pause) * (0.5 + rand.Float64()))) {
 			return
 		}
@@ -226,7 +233,9 @@ func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int
 	w := newWindow(r.cfg.Run, r.cfg.EpochNS)
 	before := threadTime()
 	conns, lost := 0, r.tap.lost()
-	conns = r.tap.scan()
+	if conns = r.tap.scan(); conns == 0 {
+		return in, threadTime() - before, nil
+	}
 	r.opened.Store(0)
 	r.closed.Store(0)
 	r.arrived.Store(0)

@@ -30,6 +30,7 @@ type tap struct {
 	on, drops, conns, ring *ebpf.Map
 	reader                 *ringbuf.Reader
 	record                 ringbuf.Record
+	programs               []*ebpf.Program
 	known                  map[uint64]uint32 // cookies to connection numbers; other sockets to noConn
 	closes                 []func() error
 }
@@ -88,7 +89,7 @@ func openTap() (_ *tap, err error) {
 		if err != nil {
 			return nil, missing("loading an eBPF program", err)
 		}
-		t.closes = append(t.closes, p.Close)
+		t.programs, t.closes = append(t.programs, p), append(t.closes, p.Close)
 		// Not link.AttachCgroup: on an old kernel its attachment outlives this process.
 		l, err := link.AttachRawLink(link.RawLinkOptions{Target: int(group.Fd()), Program: p, Attach: kind})
 		if err != nil {

@@ -183,7 +183,7 @@ func TestRecorderSplitsRoundTrips(t *testing.T) {
 	defer func() { _ = c.Close() }()
 	epoch := monotonic()
 	now := func() int64 { return monotonic() - epoch }
-	r.Start(Config{Run: testRun, EpochNS: epoch, Now: now, To: never})
+	r.Start(Config{Run: testRun, EpochNS: epoch, Now: now, To: never, Share: 1})
 	sampled := 0
 	for seq := uint64(0); seq < 1000 && sampled < 20; seq++ {
 		m := Message{Stream: 1, Seq: seq, Bytes: 100, Start: now()}

@@ -13,6 +13,10 @@
 // confirmed, or if all that came lie so close together that it does not matter which one it was.
 // Nothing is guessed: a message that cannot be told is left out, and counted.
 //
+// A message may wait in the client, or in TCP, for answers of the system: a client allows so many
+// requests in flight, the peer's window is full. Whose time that is cannot be seen. So the time before
+// the last answer that came in on the connection while the message waited is a part of its own.
+//
 // Recording costs processor time, so it goes on in windows, which take a bounded share of the
 // processor time of this process. All messages handed over in a window are sampled, and recording
 // continues until they are complete.
@@ -59,11 +63,12 @@ type Parts struct {
 	// Every sampled message that completed is in exactly one of these.
 	Exact     uint64 // its segments are known
 	Bounded   uint64 // the segment that confirmed it is one of several, which differ by less than Tolerance
-	Ambiguous uint64 // left out: the segment is one of several that differ by more
+	Ambiguous uint64 // the segment is one of several that differ by more: not in the distributions, and in Levels only if they differ by less than Tolerance of the latency since it was due
 	Unseen    uint64 // left out: it was in no segment that was recorded
 	Late      uint64 // left out: recording had ended when it completed
 
-	HostOut measure.Counts // from the hand-over until its last byte left
+	Held    measure.Counts // from the hand-over until the last answer to the client that came in before the message left: the client, or TCP, may have waited for it
+	HostOut measure.Counts // from there, or from the hand-over if no answer came, until its last byte left
 	System  measure.Counts // from there until the last byte of the answer, or of the delivery, came in
 	HostIn  measure.Counts // from there until the program had it
 
@@ -80,7 +85,7 @@ type Level struct {
 	Known   uint64 // messages that the sums are of
 	LeftOut uint64
 	// Sums, ns.
-	Lateness, Blocked, HostOut, System, HostIn int64
+	Lateness, Blocked, Held, HostOut, System, HostIn int64
 }
 
 // A Report is what one process recorded. Its JSON form is exact.

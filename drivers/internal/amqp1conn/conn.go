@@ -20,8 +20,10 @@ package amqp1conn
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -29,6 +31,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // A System implements the parts that differ between servers. Its methods may be called
@@ -51,6 +54,17 @@ type System interface {
 type Addressed interface {
 	// Address returns the address that a link to a queue attaches to.
 	Address(queue string) string
+}
+
+// MostCounted is the number of queues up to which Facts includes what the server dropped: each
+// takes several requests, and facts have seconds.
+const MostCounted = 100
+
+// A Limited is a System that reports why it accepts no messages.
+type Limited interface {
+	// Full returns the reason why no messages are accepted for a queue. "": there is none, or the
+	// server does not report it.
+	Full(ctx context.Context, a *Admin, queue string) (why string, err error)
 }
 
 // A Deferring is a System that answers the end of a link before it has taken all of the link's
@@ -100,6 +114,37 @@ func (c *Conn) queue(destination string) string {
 	}
 	c.queues.Note(q, struct{}{})
 	return q
+}
+
+// full returns the reason why a queue accepts no messages, if the System reports it.
+func (c *Conn) full(ctx context.Context, queue string) (string, error) {
+	if l, ok := c.system.(Limited); ok {
+		return l.Full(ctx, c.admin, queue)
+	}
+	return "", nil
+}
+
+const (
+	openLimit = 5 * time.Second        // for consumers to make room when a producer is opened
+	openPause = 100 * time.Millisecond // between two questions
+)
+
+// takes waits until no queue is full.
+func (c *Conn) takes(ctx context.Context, queues []string) error {
+	short, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	for _, q := range queues {
+		for {
+			why, err := c.full(ctx, q)
+			if err != nil || why == "" {
+				break // the server may not permit the question
+			}
+			if !retry.Pause(short, openPause) {
+				return fmt.Errorf("%w: %s", driver.ErrBlocked, why)
+			}
+		}
+	}
+	return nil
 }
 
 // address returns the address that a link to a queue attaches to.

@@ -45,6 +45,7 @@ type route struct {
 
 	taken   atomic.Uint64 // messages credit was granted for, plus outcomes: credit comes in batches
 	sending atomic.Bool   // the client is sending, or waiting for credit
+	open    atomic.Int64  // messages without an outcome
 }
 
 // An item is a message waiting to be sent, with the context of its Publish.
@@ -77,6 +78,9 @@ func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return len(p.queues) - 1, err
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := c.takes(ctx, p.queues); err != nil {
 		return nil, err
 	}
 	o, err := p.connect(ctx)
@@ -179,6 +183,7 @@ func (r *route) send() {
 			r.Complete(it.m, r.failed(it.ctx, o, err))
 			continue
 		case r.conn.options.Confirm:
+			r.open.Add(1)
 			r.sent.Put(receipt{sent, it.m})
 		default:
 			r.Complete(it.m, nil)
@@ -187,8 +192,8 @@ func (r *route) send() {
 	}
 }
 
-// watch reports a server that answers but grants no credit, for which the client waits silently.
-// Servers do that when they are full or in an alarm.
+// watch reports a server that answers but accepts no messages. Servers that are full or in an alarm
+// grant no credit, for which the client waits silently, or settle nothing.
 func (r *route) watch(life context.Context) {
 	who, queue := r.name, r.queues[r.index]
 	if len(r.queues) > 1 {
@@ -196,9 +201,16 @@ func (r *route) watch(life context.Context) {
 	}
 	(&standstill.Watch{
 		Run: r.conn.run, Who: who,
-		Look: func() (uint64, bool) { return r.taken.Load(), r.sending.Load() },
+		Look: func() (uint64, bool) { return r.taken.Load(), r.sending.Load() || r.open.Load() > 0 },
 		Why: func(ctx context.Context) string {
-			if _, err := r.conn.system.Waiting(ctx, r.conn.admin, queue); err != nil && !errors.Is(err, driver.ErrBlocked) {
+			why, err := r.conn.full(ctx, queue)
+			if why != "" || !r.sending.Load() {
+				return why
+			}
+			if !errors.Is(err, driver.ErrBlocked) {
+				_, err = r.conn.system.Waiting(ctx, r.conn.admin, queue)
+			}
+			if err != nil && !errors.Is(err, driver.ErrBlocked) {
 				return ""
 			}
 			return "no credit for messages to queue " + queue
@@ -237,6 +249,7 @@ func (r *route) confirm() {
 			err = outcome(state)
 		}
 		r.Complete(sent.m, err)
+		r.open.Add(-1)
 		r.taken.Add(1)
 	}
 }

@@ -110,8 +110,10 @@ func (l *Link) Facts(ctx context.Context, by driver.Confirmations, acks string, 
 			f.Name = "redpanda"
 		}
 	}
+	led := len(topics) > 0
 	for _, t := range meta.Topics.Sorted() {
 		for _, p := range t.Partitions.Sorted() {
+			led = led && here[p.Leader]
 			if i := slices.IndexFunc(meta.Brokers, func(b kadm.BrokerDetail) bool { return b.NodeID == p.Leader }); i >= 0 {
 				b := meta.Brokers[i]
 				f.Leaders = append(f.Leaders, net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))))
@@ -133,8 +135,25 @@ func (l *Link) Facts(ctx context.Context, by driver.Confirmations, acks string, 
 	f.Confirms, f.Version = g.confirms, f.Settings["version"]
 	slices.Sort(g.discards)
 	f.Discards = slices.Compact(g.discards)
+	if led {
+		f.Discarded = l.deleted(ctx, topics)
+	}
 	delete(f.Settings, "version")
 	return f, nil
+}
+
+// deleted returns how many messages of topics the brokers have deleted, by age or size; nil: not
+// known.
+func (l *Link) deleted(ctx context.Context, topics []string) []driver.Discarded {
+	short, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	starts, err := l.admin.ListStartOffsets(short, topics...)
+	if err != nil || starts.Error() != nil {
+		return nil
+	}
+	d := driver.Discarded{Counter: "log start offsets, read or not"}
+	starts.Each(func(o kadm.ListedOffset) { d.Messages += uint64(max(0, o.Offset)) })
+	return []driver.Discarded{d}
 }
 
 // topicFacts asks every available broker that holds a topic, because settings that a topic does not

@@ -191,6 +191,15 @@ func (h *Hold) Begin(ctx context.Context, group string, durable bool, partitions
 	h.mu.Lock()
 	_, ours := h.groups[group]
 	h.mu.Unlock()
+	if !ours {
+		led := map[string]int{}
+		for t := range partitions {
+			led[t] = 0
+		}
+		if err := h.takes(ctx, led); err != nil {
+			return err
+		}
+	}
 	if durable && !ours {
 		if err := h.Link.Free(ctx, group, slices.Collect(maps.Keys(partitions))); err != nil {
 			return err

@@ -35,7 +35,7 @@ type Producer struct {
 	done        driver.Completer
 	partition   int32 // of every message, with the partitioner producer
 	outstanding *blocking.Outstanding
-	confirmed   atomic.Uint64
+	open        standstill.Open
 	stop        context.CancelFunc // stops the watching goroutine
 	watching    sync.WaitGroup
 	closed      bool
@@ -47,6 +47,7 @@ type slot struct {
 	record  kgo.Record
 	m       *driver.Message
 	p       *Producer
+	open    *atomic.Int64 // of p.open, less 1 when m completes
 	promise func(*kgo.Record, error)
 }
 
@@ -100,7 +101,7 @@ func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	p.watching.Go(func() {
 		(&standstill.Watch{
 			Run: h.Run, Who: fmt.Sprintf("producer %d", spec.Index),
-			Look: func() (uint64, bool) { return p.confirmed.Load(), p.outstanding.Any() },
+			Look: func() (uint64, bool) { return 0, p.open.Wait() }, // a partition may wait alone
 			Why:  func(ctx context.Context) string { return h.refuses(ctx, need) },
 		}).Keep(life)
 	})
@@ -150,6 +151,7 @@ func (p *Producer) Publish(ctx context.Context, m *driver.Message) {
 	s.m = m
 	s.record = kgo.Record{Topic: topic, Key: m.Key, Value: m.Payload, Partition: p.partition, Context: context.Background()}
 	p.outstanding.Add(1)
+	s.open = p.open.Begin()
 	// The message's context must not cancel the record: its bytes may already be on their way.
 	p.Link.TryProduce(context.Background(), &s.record, s.promise)
 }
@@ -158,9 +160,7 @@ func (p *Producer) Publish(ctx context.Context, m *driver.Message) {
 func (s *slot) complete(_ *kgo.Record, err error) {
 	m, p := s.m, s.p
 	s.m, s.record = nil, kgo.Record{}
-	if err == nil {
-		p.confirmed.Add(1)
-	}
+	s.open.Add(-1)
 	p.done.Complete(m, Cause(err))
 	p.outstanding.Done(1)
 }

@@ -18,11 +18,12 @@ import (
 
 const (
 	answerLimit = 2 * time.Second // for a broker to respond
-	openLimit   = 5 * time.Second // for reporting what a partition lacks when a producer is opened
+	openLimit   = 5 * time.Second // for reporting what a partition lacks when a producer or a group is opened
 )
 
-// takes waits until the cluster would accept messages for topics. A cluster that just started, or
-// is busy, may need a moment.
+// takes waits until the cluster would accept messages for topics that need that many in-sync
+// replicas; 0: each partition needs only a leader. A cluster that just started, or is busy, may need
+// a moment.
 func (h *Hold) takes(ctx context.Context, need map[string]int) error {
 	short, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()

@@ -20,7 +20,9 @@ type Watch struct {
 	Run driver.Run
 	Who string // for driver.Run.Blocked: "producer 3"
 
-	// Look returns how many messages the system has taken so far, and whether one is waiting.
+	// Look returns how many messages the system has taken so far, and whether one is waiting. For a
+	// producer whose messages take several ways, the former is 0, and the latter the result of
+	// Open.Wait.
 	Look func() (taken uint64, waits bool)
 	// Why asks the system for the reason, within ctx. "": it does not answer, or has none.
 	Why func(ctx context.Context) string
@@ -45,7 +47,7 @@ func (w *Watch) Keep(ctx context.Context) {
 			asking, cancel := context.WithTimeout(ctx, limit)
 			why = w.Why(asking)
 			cancel()
-			if now, _ := w.Look(); now != taken {
+			if now, still := w.Look(); now != taken || !still {
 				why = ""
 			}
 		}

@@ -2,6 +2,7 @@ package standstill
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,4 +56,27 @@ func TestAStandstillIsReportedWithItsReason(t *testing.T) {
 			t.Error(d)
 		}
 	})
+}
+
+// TestOneMessageWaitsAmongOthers has messages that are taken at once, beside one that waits.
+func TestOneMessageWaitsAmongOthers(t *testing.T) {
+	var o Open
+	var stuck *atomic.Int64
+	for call := range 20 {
+		switch call {
+		case 5:
+			stuck = o.Begin()
+		case 10:
+			stuck.Add(-1)
+		}
+		o.Begin().Add(-1)
+		late := o.Begin() // open for one call
+		if got, want := o.Wait(), call > 5 && call < 10; got != want {
+			t.Errorf("call %d: %t, want %t", call, got, want)
+		}
+		late.Add(-1)
+	}
+	if n := len(o.older); n > 2 {
+		t.Errorf("%d counters are kept", n)
+	}
 }

@@ -86,7 +86,22 @@ func (f Fates) Next(t testing.TB) error {
 // Declared is Open with a new run and the destination "d", until the end of the test.
 func Declared(t testing.TB, def driver.Definition, system map[string][]string, options ...string) driver.Conn {
 	t.Helper()
-	c, err := Open(t, def, driver.Run{}, system, options...)
+	return declared(t, def, driver.Run{}, system, options)
+}
+
+// Blocking is Declared; blocked returns the latest reason for which a producer was blocked, "" before
+// and after that.
+func Blocking(t testing.TB, def driver.Definition, system map[string][]string, options ...string) (c driver.Conn, blocked func() string) {
+	t.Helper()
+	var latest atomic.Value
+	latest.Store("")
+	c = declared(t, def, driver.Run{Block: func(_, why string) { latest.Store(why) }}, system, options)
+	return c, func() string { return latest.Load().(string) }
+}
+
+func declared(t testing.TB, def driver.Definition, run driver.Run, system map[string][]string, options []string) driver.Conn {
+	t.Helper()
+	c, err := Open(t, def, run, system, options...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func reported() *Report {
 	r.Interval = measure.Interval{From: 1, To: 2, Backlog: measure.Backlog{{Missing: 1, Passed: 2}}}
 	r.Interval.Kinds[measure.Settle][measure.Measure].Add(1234, 5)
 	r.Final = &Final{Part: &engine.WorkerResult{Stages: make([]measure.Stage, 2), Paused: &engine.Paused{}}, Late: []byte("late")}
-	for _, c := range []*measure.Counts{&r.Final.Part.Hiccups, &r.Final.Part.Stages[1].Kinds[0], &r.Final.Part.Paused.Old, &r.Final.Part.Paused.Live} {
+	for _, c := range []*measure.Counts{&r.Final.Part.Stages[1].Kinds[0], &r.Final.Part.Paused.Old, &r.Final.Part.Paused.Live} {
 		c.Add(9, 9)
 	}
 	r.Final.Extremes[0][0] = measure.Range{Min: 1, Max: 2, Any: true}

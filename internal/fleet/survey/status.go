@@ -3,6 +3,7 @@ package survey
 import (
 	"strings"
 
+	"github.com/weirmq/weir/internal/fleet/hosts"
 	"github.com/weirmq/weir/internal/host"
 )
 
@@ -15,6 +16,8 @@ type Status struct {
 	Coordinators []seenBoss  `json:"coordinators"`
 	Agents       []seenAgent `json:"agents"`
 	Unreadable   int         `json:"unreadable"` // answers that could not be parsed
+	// Hosts are those that weir fleet up brought agents to; none: others started the agents.
+	Hosts []hosts.Reached `json:"hosts,omitempty"`
 }
 
 type seenBoss struct {

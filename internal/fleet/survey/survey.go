@@ -33,6 +33,7 @@ const (
 type Survey struct {
 	Place   Place
 	Wait    time.Duration // for agents to answer; 0: see Place
+	Agents  int           // stop waiting when so many have answered; 0: never
 	Doctor  bool          // diagnose their hosts
 	Version string
 	Log     *slog.Logger
@@ -91,7 +92,7 @@ func (s *Survey) Look(ctx context.Context) (*Sight, error) {
 		}
 	}
 	v := &surveyor{nc: nc, base: pace.NewClock(), agents: map[string]*Seen{}, heard: map[string]time.Time{}, rosters: map[string]*protocol.Roster{}}
-	if err := v.gather(ctx, most); err != nil {
+	if err := v.gather(ctx, most, s.Agents); err != nil {
 		return nil, err
 	}
 	if s.Doctor {
@@ -116,8 +117,8 @@ type surveyor struct {
 	strange int
 }
 
-// gather repeatedly queries everyone for that long.
-func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
+// gather repeatedly queries everyone for that long, or until so many agents have answered, unless that is 0.
+func (v *surveyor) gather(ctx context.Context, most time.Duration, enough int) error {
 	agents, coordinators := v.nc.NewRespInbox(), v.nc.NewRespInbox()
 	answers := make(chan *nats.Msg, mostSeen)
 	for _, inbox := range []string{agents, coordinators} {
@@ -129,6 +130,9 @@ func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
 	}
 	every := min(most, askEvery)
 	for range (most + every - 1) / every {
+		if enough > 0 && len(v.agents) >= enough {
+			break
+		}
 		err := errors.Join(v.nc.PublishRequest(protocol.AboutSubject, agents, nil), v.nc.PublishRequest(protocol.RosterSubject, coordinators, nil))
 		if err != nil {
 			return fmt.Errorf("asking the agents: %w", err)
@@ -296,7 +300,7 @@ func (v *surveyor) tell(s *Sight) {
 // coordinator they belong to, sorted by name.
 func Agents(nc *nats.Conn, most time.Duration) ([]protocol.About, error) {
 	v := &surveyor{nc: nc, agents: map[string]*Seen{}, heard: map[string]time.Time{}, rosters: map[string]*protocol.Roster{}}
-	if err := v.gather(context.Background(), most); err != nil {
+	if err := v.gather(context.Background(), most, 0); err != nil {
 		return nil, err
 	}
 	var s Sight

@@ -1,0 +1,137 @@
+package judge
+
+import (
+	"time"
+
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Samples are the measured samples of one kind; censored ones may be nil.
+type Samples struct {
+	Kind     measure.Kind
+	Observed *measure.Counts
+	Censored *measure.Censored
+}
+
+func (x *Samples) all() (all *measure.Counts, certain uint64) {
+	if x.Censored == nil {
+		x.Censored = new(measure.Censored)
+	}
+	return together(x.Observed, &x.Censored.Ages)
+}
+
+// Stalls records in each supported percentile of d by how much stalls of the host can have moved it. onTime
+// are d's samples without lateness (of a closed loop, d's own). usual is how late a sleeping thread
+// ordinarily wakes on this host, in ns. Without hiccups it records nothing.
+//
+// A bound needs no slices: if stalls met a share a of the messages, at most the percentile p-a became p. A
+// stall of length h meets the messages that are due or in flight in it, and each message needs some wake-ups
+// of this process, each of which is late as often as that of the thread that only sleeps. Comparing with the
+// slices that had hardly any stalls is sharper, since most stalls meet no message.
+func (s *Slices) Stalls(d *result.Dist, onTime Samples, usual int64) {
+	woken := s.hiccups()
+	probed := new(measure.Counts)
+	for i := range woken {
+		probed.Merge(&woken[i])
+	}
+	if probed.Total() == 0 {
+		return
+	}
+	all, certain := onTime.all()
+	var moved []stalled
+	for i := range d.Percentiles {
+		row := &d.Percentiles[i]
+		if row.P >= 100 || !row.Supported || row.AtLeast {
+			continue
+		}
+		x := stalled{row: row, usual: usual}
+		row.Stalls = x.bound(all, probed)
+		if !close(row.NS, row.Stalls.LeastNS) {
+			x.calm = new(measure.Counts)
+			moved = append(moved, x)
+		}
+	}
+	if len(moved) == 0 || !onTime.Censored.Dated() && onTime.Censored.Ages.Total() > 0 {
+		return
+	}
+	s.each(onTime.Kind, onTime.Censored, func(slice int, c *measure.Counts) {
+		for _, x := range moved {
+			// What a stall held up completes in its slice or soon after.
+			if x.calmIn(&woken[slice]) && (slice == 0 || x.calmIn(&woken[slice-1])) {
+				x.calm.Merge(c)
+			}
+		}
+	})
+	for _, x := range moved {
+		x.compare(all.Total(), certain)
+	}
+}
+
+// close reports whether without something a figure is at most movedMost less.
+func close(ns, without int64) bool { return float64(ns) <= (1+movedMost)*float64(without) }
+
+// hiccups returns the delays of the thread that only sleeps by slice, the open one last.
+func (s *Slices) hiccups() []measure.Counts {
+	woken := make([]measure.Counts, len(s.packed)+1)
+	for i := range s.packed {
+		unpack(s.packed[i][measure.Hiccups], &woken[i])
+	}
+	woken[len(s.packed)].Assign(&s.open[measure.Hiccups])
+	return woken
+}
+
+// A stalled is a percentile that stalls may have moved.
+type stalled struct {
+	row   *result.Percentile
+	usual int64           // delay of an ordinary wake-up
+	calm  *measure.Counts // samples from slices with few stalls
+}
+
+// over returns how many of the wake-ups were late by more than a part of the percentile, at least by more
+// than varies from sleep to sleep.
+func (x *stalled) over(woken *measure.Counts, part float64) (late, stalls uint64, than int64) {
+	than = max(oversleepMost*x.usual, x.usual+int64(part*float64(x.row.NS)))
+	late = woken.Total() - woken.Below(than+1)
+	// A stall delays the wake-ups of all its milliseconds, each by a millisecond less than the one before.
+	return late, late - (woken.Total() - woken.Below(than+1+int64(time.Millisecond))), than
+}
+
+// met returns the largest share of the messages that met a stall.
+func (x *stalled) met(woken *measure.Counts) float64 {
+	n := float64(woken.Total())
+	if n == 0 {
+		return 1
+	}
+	late, stalls, than := x.over(woken, stallLeast)
+	stood := float64(late) + float64(stalls)*float64(than+x.row.NS)/float64(time.Millisecond) // in milliseconds, like n
+	short, _, _ := x.over(woken, lateWakeLeast)
+	return min(1, (stood+wakesPerMessage*float64(short))/n)
+}
+
+func (x *stalled) bound(all, probed *measure.Counts) *result.Stalls {
+	b := &result.Stalls{Met: x.met(probed)}
+	if left := x.row.P - 100*b.Met; left > 0 {
+		b.LeastNS = min(x.row.NS, all.At(measure.Rank(left, all.Total())))
+	}
+	return b
+}
+
+// calmIn reports whether so few messages of a slice met a stall that the percentile's rank can move by at
+// most a tenth of what lies beyond it.
+func (x *stalled) calmIn(woken *measure.Counts) bool {
+	return x.met(woken) <= latenessValid*min(x.row.P, 100-x.row.P)/100
+}
+
+// compare records the percentile of the calm slices, if they hold enough of the samples.
+func (x *stalled) compare(samples, certain uint64) {
+	n := x.calm.Total()
+	x.row.Stalls.Calm = float64(n) / float64(max(1, samples))
+	if x.row.Stalls.Calm < calmLeast || !stats.Supported(n, x.row.P) {
+		return
+	}
+	if v := x.calm.At(measure.Rank(x.row.P, n)); certain == ^uint64(0) || v < measure.Highest {
+		x.row.Stalls.CalmNS = &v
+	}
+}

@@ -1,0 +1,232 @@
+package wire
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/weirmq/weir/internal/needs"
+)
+
+// role is the environment variable that selects what a test process does.
+const role = "WEIR_TEST_WIRE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "server":
+		serve()
+	case "client":
+		ask(os.Getenv("WEIR_TEST_AT"))
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+const (
+	truthSize = 100
+	served    = 2 * time.Millisecond // how long the server takes for an answer
+	freeze    = 400 * time.Millisecond
+)
+
+// serve answers each message, one after the other.
+func serve() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(l.Addr())
+	c, err := l.Accept()
+	b := make([]byte, truthSize)
+	for err == nil {
+		if _, err = io.ReadFull(c, b); err == nil {
+			time.Sleep(served)
+			_, err = c.Write([]byte("ok"))
+		}
+	}
+}
+
+// ask sends messages, one at a time, prints the numbers of its programs, and when stdin ends a report.
+func ask(at string) {
+	r, err := Open()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, p := range r.tap.programs {
+		if info, err := p.Info(); err == nil {
+			id, _ := info.ID()
+			fmt.Print(id, " ")
+		}
+	}
+	fmt.Println()
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(ended)
+	}()
+	epoch := monotonic()
+	now := func() int64 { return monotonic() - epoch }
+	r.Start(Config{Run: testRun, EpochNS: epoch, Now: now, To: never, Share: 1})
+	for seq := uint64(0); ; seq++ {
+		select {
+		case <-ended:
+			_ = json.NewEncoder(os.Stdout).Encode(r.Stop())
+			return
+		default:
+		}
+		m := Message{Stream: 1, Seq: seq, Bytes: truthSize, Start: now()}
+		m.Due = m.Start
+		is := r.Handed(m.Start)
+		if _, err := c.Write(payload(1, seq, truthSize)); err != nil {
+			return
+		}
+		if _, err := io.ReadFull(c, make([]byte, 2)); err != nil {
+			return
+		}
+		if m.End = now(); is {
+			r.Confirmed(&m)
+		}
+	}
+}
+
+// An actor is a test process in a role.
+type actor struct {
+	cmd   *exec.Cmd
+	out   *bufio.Reader
+	stdin io.Closer
+}
+
+// start starts one, and returns the first line that it prints.
+func start(t *testing.T, as, at string) (*actor, string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &actor{cmd: exec.Command(self)}
+	a.cmd.Env = append(os.Environ(), role+"="+as, "WEIR_TEST_AT="+at)
+	out, err1 := a.cmd.StdoutPipe()
+	in, err2 := a.cmd.StdinPipe()
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	a.out, a.stdin = bufio.NewReader(out), in
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = a.cmd.Process.Kill()
+		_ = a.cmd.Wait()
+	})
+	line, err := a.out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, strings.TrimSpace(line)
+}
+
+// able skips t where the host does not allow kernel instants.
+func able(t *testing.T) {
+	t.Helper()
+	if err := Check(); err != nil {
+		needs.Host(t, "ebpf", err)
+	}
+}
+
+// stopped runs a client against a server, freezes one of them several times, and returns what the
+// client recorded of messages that took about as long.
+func stopped(t *testing.T, which func(server, client *actor) *actor) Level {
+	t.Helper()
+	needs.Time(t)
+	able(t)
+	server, at := start(t, "server", "")
+	client, said := start(t, "client", at)
+	if strings.Trim(said, "0123456789 ") != "" {
+		t.Fatal(said)
+	}
+	frozen := which(server, client).cmd.Process
+	for range 8 {
+		time.Sleep(freeze / 2)
+		_ = frozen.Signal(syscall.SIGSTOP)
+		time.Sleep(freeze)
+		_ = frozen.Signal(syscall.SIGCONT)
+	}
+	_ = client.stdin.Close()
+	var r Report
+	if err := json.NewDecoder(client.out).Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	var long Level
+	for i := range r.Send.Levels {
+		if r.Send.Levels[i].Bucket >= Bucket(int64(freeze*3/4)) {
+			long.add(&r.Send.Levels[i])
+		}
+	}
+	if long.Known < 2 {
+		t.Fatalf("%d messages that met a freeze are known; %d are left out: %+v", long.Known, long.LeftOut, r.Send)
+	}
+	return long
+}
+
+func TestFrozenServerIsTheMiddle(t *testing.T) {
+	l := stopped(t, func(server, _ *actor) *actor { return server })
+	if share := float64(l.System) / float64(l.TotalNS()); share < 0.8 {
+		t.Errorf("%.0f %% of it: %+v", 100*share, l)
+	}
+}
+
+// TestFrozenClientIsThisHost: SIGSTOP meets it nearly always while it waits for an answer.
+func TestFrozenClientIsThisHost(t *testing.T) {
+	l := stopped(t, func(_, client *actor) *actor { return client })
+	if share := float64(l.HostIn) / float64(l.TotalNS()); share < 0.7 {
+		t.Errorf("%.0f %% of it: %+v", 100*share, l)
+	}
+}
+
+// TestKilledClientLeavesNothing looks for its programs.
+func TestKilledClientLeavesNothing(t *testing.T) {
+	able(t)
+	_, at := start(t, "server", "")
+	client, said := start(t, "client", at)
+	var ids [2]ebpf.ProgramID
+	if n, err := fmt.Sscan(said, &ids[0], &ids[1]); n != 2 {
+		t.Fatal(said, err)
+	}
+	there := func() (n int) {
+		for _, id := range ids {
+			if p, err := ebpf.NewProgramFromID(id); err == nil {
+				_ = p.Close()
+				n++
+			}
+		}
+		return n
+	}
+	if there() != 2 {
+		t.Error("the programs are not there while it lives")
+	}
+	_ = client.cmd.Process.Kill()
+	_ = client.cmd.Wait()
+	deadline := time.Now().Add(10 * time.Second)
+	for there() > 0 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d programs are left", there())
+		}
+		time.Sleep(10 * time.Millisecond) // the kernel removes them a moment after their process
+	}
+}
