@@ -250,6 +250,7 @@ func (x *consumer) question(ctx context.Context, l *line) error {
 	go func() { // may wait for the network
 		defer func() { <-x.sends }()
 		l.publish(x.echo, 0, &driver.Message{Payload: binary.BigEndian.AppendUint64(nil, n)})
+		l.flush()
 	}()
 	for {
 		select {

@@ -119,6 +119,14 @@ func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	return can
 }
 
+// ClientPath implements driver.Labelled.
+func (c *Config) ClientPath() string {
+	if c.Version == version5 {
+		return "weir's own publisher over the client's connection"
+	}
+	return ""
+}
+
 // Open connects, within ctx and the option timeout, and reads the facts.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	x := &conn{cfg: *c, run: run}

@@ -17,36 +17,50 @@ import (
 // sessionLife is how long, in seconds, the server keeps a session after its consumer has gone.
 const sessionLife = 3600
 
-// five is the client for version 5. That client does not report on messages sent without waiting,
-// so five sits between the client and its session, where answers arrive.
+// five is the client for version 5. It sends messages itself, many in one write. It sits between the
+// client and its session, where answers arrive, and gives out all packet identifiers: the session
+// keeps nothing that this side sends.
 type five struct {
-	session.SessionManager // the client's own
+	session.SessionManager // the client's own, for what the server sends
 	l                      *line
 	client                 *paho.Client
+	wire                   *wire
+	ack                    packets.Publish
 
-	out     paho.Publish // what publish sends
-	current *driver.Message
-	held    bool // the session has accepted current
-	ack     packets.Publish
+	// Owned by the goroutine that publishes.
+	out     []byte            // packets, not sent yet
+	unasked []*driver.Message // those of level 0 among them
+	lost    error             // why nothing can be sent
+
+	// writing is held while a message's own bytes are written: over then waits. The socket is
+	// closed, so the write ends.
+	writing sync.Mutex
 
 	mu     sync.Mutex
-	open   map[uint16]*driver.Message // in flight, by packet identifier
+	last   uint16                                  // identifier
+	open   map[uint16]*driver.Message              // in flight, by packet identifier
+	asked  map[uint16]chan<- packets.ControlPacket // the client's own requests
 	closed bool
 }
 
+// copied is the size of payloads from which they are sent from where they are.
+const copied = 8 << 10
+
+// sendAt is the size of unsent packets from which they are sent although others follow.
+const sendAt = 64 << 10
+
 // five connects with version 5.
 func (c *Config) five(ctx context.Context, l *line) error {
-	f := &five{l: l, SessionManager: l.memory, open: map[uint16]*driver.Message{}}
+	f := &five{
+		l: l, SessionManager: l.memory, wire: newWire(l.socket),
+		open: map[uint16]*driver.Message{}, asked: map[uint16]chan<- packets.ControlPacket{},
+	}
 	if l.memory == nil {
 		f.SessionManager = state.NewInMemory()
 	}
 	l.client = f
-	socket := l.socket
-	if isTLS(socket) {
-		socket = packets.NewThreadSafeConn(socket) // the client writes a packet in pieces
-	}
 	f.client = paho.NewClient(paho.ClientConfig{
-		Conn: socket, Session: f, PacketTimeout: c.Timeout,
+		Conn: f.wire, Session: f, PacketTimeout: c.Timeout,
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){f.take},
 		OnServerDisconnect: func(d *paho.Disconnect) {
 			l.fail(fmt.Errorf("%w: the server closed it: %w", driver.ErrDisconnected, reason(d.ReasonCode)))
@@ -86,40 +100,91 @@ func (c *Config) five(ctx context.Context, l *line) error {
 	return nil
 }
 
-// publish implements client. The session copies what it accepts.
+// publish implements client.
 func (f *five) publish(topic string, qos byte, m *driver.Message) {
-	f.out.Topic, f.out.QoS, f.out.Payload = topic, qos, m.Payload
-	f.current, f.held = m, false
-	_, err := f.client.PublishWithOptions(f.l.life, &f.out, paho.PublishOptions{Method: paho.PublishMethod_AsyncSend})
-	switch {
-	case f.held && err != nil:
-		f.l.fail(words.Lost(err)) // including m
-	case f.held:
-	case err != nil:
-		f.l.complete(m, words.Lost(err))
-	case qos > 0:
+	if qos > f.l.most.qos {
+		f.l.complete(m, fmt.Errorf("%w: the server's highest QoS is %d", driver.ErrUnsupported, f.l.most.qos))
+		return
+	}
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
 		f.l.complete(m, context.Cause(f.l.life))
-	default:
-		f.l.complete(m, nil)
+		return
+	}
+	var id uint16
+	if qos > 0 {
+		id = f.identifier()
+		f.open[id] = m
+	} else {
+		f.unasked = append(f.unasked, m)
+	}
+	f.out = appendPublish(f.out, topic, qos, id, len(m.Payload))
+	if len(m.Payload) < copied {
+		f.out = append(f.out, m.Payload...) // with the lock: over completes m
+		f.mu.Unlock()
+		if len(f.out) >= sendAt {
+			f.flush()
+		}
+		return
+	}
+	f.writing.Lock()
+	f.mu.Unlock()
+	f.send(m.Payload)
+	f.writing.Unlock()
+	f.flush()
+}
+
+// identifier returns one that is not in use. The window is smaller than their number.
+func (f *five) identifier() uint16 {
+	for {
+		f.last++
+		if f.last != 0 && f.open[f.last] == nil && f.asked[f.last] == nil {
+			return f.last
+		}
 	}
 }
 
-// AddToSession implements session.SessionManager for the client.
-func (f *five) AddToSession(ctx context.Context, p session.Packet, answer chan<- packets.ControlPacket) error {
-	err := f.SessionManager.AddToSession(ctx, p, answer)
-	if m, ok := p.(*packets.Publish); ok && err == nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.held = !f.closed; f.held {
-			f.open[m.PacketID] = f.current
-		}
+// send sends the packets that were published, and then the rest of the last one.
+func (f *five) send(rest []byte) {
+	if err := f.wire.sendAll(f.out, rest); err != nil && f.lost == nil {
+		f.lost = err
 	}
-	return err
+	f.out = f.out[:0]
+}
+
+// flush implements client.
+func (f *five) flush() {
+	f.send(nil)
+	err := f.lost
+	if err != nil {
+		err = words.Lost(err)
+	}
+	for i, m := range f.unasked {
+		f.unasked[i] = nil
+		f.l.complete(m, err)
+	}
+	f.unasked = f.unasked[:0]
+	if err != nil {
+		f.l.fail(err)
+	}
+}
+
+// AddToSession implements session.SessionManager for the client's own requests.
+func (f *five) AddToSession(_ context.Context, p session.Packet, answer chan<- packets.ControlPacket) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return session.ErrNoConnection
+	}
+	id := f.identifier()
+	f.asked[id] = answer
+	p.SetIdentifier(id)
+	return nil
 }
 
 // PacketReceived implements session.SessionManager for the client.
 func (f *five) PacketReceived(p *packets.ControlPacket, messages chan<- *packets.Publish) error {
-	err := f.SessionManager.PacketReceived(p, messages)
 	switch a := p.Content.(type) {
 	case *packets.Puback:
 		f.answered(a.PacketID, a.ReasonCode)
@@ -128,9 +193,22 @@ func (f *five) PacketReceived(p *packets.ControlPacket, messages chan<- *packets
 	case *packets.Pubrec:
 		if a.ReasonCode >= refused {
 			f.answered(a.PacketID, a.ReasonCode)
+			return nil
 		}
+		_, err := (&packets.Pubrel{PacketID: a.PacketID}).WriteTo(f.wire)
+		return err
+	case *packets.Suback, *packets.Unsuback:
+		f.mu.Lock()
+		answer := f.asked[p.PacketID()]
+		delete(f.asked, p.PacketID())
+		f.mu.Unlock()
+		if answer != nil {
+			answer <- *p // has room for it
+		}
+	default:
+		return f.SessionManager.PacketReceived(p, messages)
 	}
-	return err
+	return nil
 }
 
 // answered completes a message.
@@ -154,6 +232,8 @@ func (f *five) over(why error) {
 	open := f.open
 	f.open, f.closed = nil, true
 	f.mu.Unlock()
+	f.writing.Lock()
+	f.writing.Unlock() //nolint:staticcheck // waits only
 	for _, m := range open {
 		f.l.complete(m, why)
 	}

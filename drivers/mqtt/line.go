@@ -26,8 +26,10 @@ const closeWait = 500 * time.Millisecond
 
 // A client is one of the two MQTT clients, connected. One goroutine at a time publishes.
 type client interface {
-	// publish starts to send m, and does not keep it after plan.complete.
+	// publish starts to send m, and does not keep it after plan.complete. It may wait for flush.
 	publish(topic string, qos byte, m *driver.Message)
+	// flush sends what was published.
+	flush()
 	// subscribe returns what the server granted for each filter: a level, or a value of at least
 	// refused.
 	subscribe(ctx context.Context, qos byte, filters ...string) ([]byte, error)
@@ -146,12 +148,6 @@ func cause(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// isTLS reports whether a socket uses TLS.
-func isTLS(c net.Conn) bool {
-	_, is := c.(*tls.Conn)
-	return is
 }
 
 // Values from refused up are reasons, not levels.

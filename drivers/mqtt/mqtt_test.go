@@ -474,9 +474,18 @@ func TestMessageAllocatesOnlyInClient(t *testing.T) {
 		var plain float64
 		switch k := line.client.(type) {
 		case *five:
+			socket, err := net.Dial("tcp", inside.cfg.Address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := five5.NewClient(five5.ClientConfig{Conn: socket})
+			if _, err := client.Connect(ctx, &five5.Connect{ClientID: "budget", CleanStart: true}); err != nil {
+				t.Fatal(err)
+			}
 			plain = allocs(rounds, func() {
-				_, _ = k.client.Publish(ctx, &five5.Publish{Topic: "weir/budget/d", QoS: 1, Payload: body})
+				_, _ = client.Publish(ctx, &five5.Publish{Topic: "weir/budget/d", QoS: 1, Payload: body})
 			})
+			_ = client.Disconnect(&five5.Disconnect{})
 		case *three:
 			plain = allocs(rounds, func() { k.client.Publish("weir/budget/d", 1, false, m.Payload).Wait() })
 		}

@@ -113,9 +113,14 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// send passes messages to the client.
+// send passes messages to the client, and lets it send when no other follows at once.
 func (p *producer) send() {
+	var used *line
 	for {
+		if used != nil && (p.queue.Empty() || len(p.room) == cap(p.room)) {
+			used.flush()
+			used = nil
+		}
 		it, ok := p.queue.Take()
 		if !ok {
 			return
@@ -130,6 +135,10 @@ func (p *producer) send() {
 			continue
 		}
 		l := p.out.Now()
+		if used != nil && used != l {
+			used.flush() // it has failed
+		}
+		used = l
 		if why := context.Cause(l.life); why != nil {
 			l.complete(it.m, fmt.Errorf("not connected: %w", driver.ErrDisconnected))
 			continue

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"net/url"
@@ -37,7 +38,9 @@ func (c *Config) three(ctx context.Context, l *line) error {
 		SetClientID(l.id).SetCleanSession(!l.keep).SetUsername(c.User).SetPassword(c.Password.Reveal()).
 		SetKeepAlive(c.KeepAlive).SetPingTimeout(max(c.KeepAlive, c.Timeout)).SetConnectTimeout(c.Timeout).SetWriteTimeout(c.Timeout).
 		SetAutoReconnect(false).SetAutoAckDisabled(true).
-		SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) { return l.socket, nil }).
+		SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) {
+			return &buffered{l.socket, bufio.NewReaderSize(l.socket, readAhead)}, nil
+		}).
 		SetDefaultPublishHandler(t.take).
 		SetConnectionLostHandler(func(_ paho.Client, err error) { l.fail(words.Lost(err)) })
 	t.client = paho.NewClient(o)
@@ -69,6 +72,9 @@ func (t *three) publish(topic string, qos byte, m *driver.Message) {
 	}
 	t.l.complete(m, context.Cause(t.l.life))
 }
+
+// flush implements client: the client has sent, or sends.
+func (t *three) flush() {}
 
 // confirm waits for answers, which the server sends in message order.
 func (t *three) confirm() {
