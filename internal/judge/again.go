@@ -85,7 +85,7 @@ func (v *Review) objectives(r *result.Result) {
 		now := stored
 		if o, err := ParseObjective(stored.Expr); err != nil || o.figure.lacks(r) {
 			v.Kept = append(v.Kept, stored.Expr)
-		} else if now = o.Judge(r); now.Outcome() != stored.Outcome() {
+		} else if now = o.judged(r, &v.Verdict); now.Outcome() != stored.Outcome() {
 			v.Changes = append(v.Changes, Change{stored.Expr, string(stored.Outcome()), string(now.Outcome())})
 		}
 		v.Verdict.SLO = append(v.Verdict.SLO, now)
