@@ -92,7 +92,7 @@ var limits = []struct{ prefix, name string }{
 }
 
 // Full implements amqp1conn.Limited. Where a limit is reached, the server reads no more from
-// connections that publish. It accepts a message if there was room for any.
+// connections that publish; it has accepted the message that reached the limit.
 func (s *system) Full(ctx context.Context, a *amqp1conn.Admin, _ string) (string, error) {
 	m, err := a.Ask(ctx, question(), ofBroker)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *system) Full(ctx context.Context, a *amqp1conn.Admin, _ string) (string
 			return n
 		}
 		if used := number("PercentUsage"); used >= 100 {
-			full = append(full, fmt.Sprintf("the limit of %s is reached: %d bytes of %d", l.name, number("Usage"), number("Limit")))
+			full = append(full, fmt.Sprintf("the limit of %s is reached: %d bytes", l.name, number("Limit")))
 		}
 	}
 	return strings.Join(full, ", "), nil

@@ -82,6 +82,9 @@ func (p *parties) met(r *result.Result) *view.Fleet {
 	if p.Fleet == nil {
 		return new(view.Fleet) // two processes of a placement
 	}
+	if p.Hosts != nil {
+		return &view.Fleet{Again: "--hosts " + view.Quoted(*p.Hosts), Look: "weir fleet up " + view.Quoted(*p.Hosts)}
+	}
 	var meet, again []string
 	for _, f := range []struct {
 		name  string
@@ -100,7 +103,7 @@ func (p *parties) met(r *result.Result) *view.Fleet {
 	if p.On != nil {
 		again = append(again, "--start-on", *p.On)
 	}
-	return &view.Fleet{Again: strings.Join(again, " "), Meet: strings.Join(meet, " ")}
+	return &view.Fleet{Again: strings.Join(again, " "), Look: strings.TrimSpace("weir fleet doctor " + strings.Join(meet, " "))}
 }
 
 // checkFleet refuses what the flags and scenarios ask for but a fleet cannot do.

@@ -323,11 +323,23 @@ func TestHostsBySSH(t *testing.T) {
 	}
 	step("")
 
-	// From empty machines: up, status, a run, down.
-	said := f.do(t, []Code{OK}, "fleet", "up", f.three())
+	// Three empty machines, in one command.
+	said := f.do(t, ran, "run", "--hosts", f.three(), "--driver", "noop", "--producers", "3", "--rate", "300/s", "--warmup", "0s", "--measure", "2s", "--out", "r")
 	t.Log(said)
-	step("up, first time")
-	for _, want := range []string{"a: reached", "a: linux/", "program sent:", "c: agent started, which joins through ssh", "joins directly", "ssh root@" + f.nets.Addr("b"), "weir run --fleet 3 --listen " + sshListen} {
+	step("run --hosts of 2 s, first time")
+	if strings.Count(said, "program sent:") != 3 {
+		t.Errorf("the program was not sent three times:\n%s", said)
+	}
+	f.ran(t, 3, 600)
+	f.nothing(t, "after run --hosts")
+
+	// Up, status, a run, down. Nothing is sent again.
+	said = f.do(t, []Code{OK}, "fleet", "up", "hosts.yaml")
+	step("up, second time")
+	if strings.Count(said, "the program is there") != 3 || strings.Contains(said, "program sent") {
+		t.Errorf("the program was sent again:\n%s", said)
+	}
+	for _, want := range []string{"a: reached", "a: linux/", "c: agent started, which joins through ssh", "joins directly", "ssh root@" + f.nets.Addr("b"), "weir run --fleet 3 --listen " + sshListen} {
 		if !strings.Contains(said, want) {
 			t.Errorf("up does not say %q", want)
 		}
@@ -343,7 +355,7 @@ func TestHostsBySSH(t *testing.T) {
 	}
 	said = f.do(t, []Code{OK}, "fleet", "status", "--json")
 	var status survey.Status
-	if err := json.Unmarshal([]byte(said[strings.Index(said, "{"):]), &status); err != nil || len(status.Agents) != 3 || len(status.Hosts) != 3 || !status.Hosts[2].Forwarded || status.Hosts[0].Forwarded || status.Hosts[1].SentB == 0 {
+	if err := json.Unmarshal([]byte(said[strings.Index(said, "{"):]), &status); err != nil || len(status.Agents) != 3 || len(status.Hosts) != 3 || !status.Hosts[2].Forwarded || status.Hosts[0].Forwarded || status.Hosts[1].SentB != 0 {
 		t.Errorf("status: %v\n%s", err, said)
 	}
 	if said = f.do(t, []Code{OK}, "fleet", "status"); !strings.Contains(said, "joins through ssh") || !strings.Contains(said, "zone=one") {
@@ -361,16 +373,6 @@ func TestHostsBySSH(t *testing.T) {
 	}
 	step("down")
 	f.nothing(t, "after down")
-
-	// The second time nothing is sent. All three in one command.
-	said = f.do(t, ran, "run", "--hosts", "hosts.yaml", "--driver", "noop", "--producers", "3", "--rate", "300/s", "--warmup", "0s", "--measure", "2s", "--out", "r")
-	t.Log(said)
-	step("run --hosts of 2 s")
-	if strings.Count(said, "the program is there") != 3 || strings.Contains(said, "program sent") {
-		t.Errorf("the program was sent again:\n%s", said)
-	}
-	f.ran(t, 3, 600)
-	f.nothing(t, "after run --hosts")
 
 	// Purged, nothing at all is left on a host.
 	if said = f.do(t, []Code{OK}, "fleet", "down", "--purge", "hosts.yaml"); !strings.Contains(said, "no fleet is up") || !strings.Contains(said, "removed the programs from 3 hosts") {
@@ -481,8 +483,27 @@ func TestHostsBySSHEndInTheRun(t *testing.T) {
 		}
 	}
 
-	// Each ssh to b is killed.
+	// The user ends it: at the start, while programs are sent, and in the run.
+	for _, args := range [][]string{{"fleet", "up", f.three()}, {"run", "--hosts", "hosts.yaml", "--driver", "noop", "--producers", "3"}} {
+		p := f.command(args...)
+		p.until(t, "c: reached")
+		p.signal(t, syscall.SIGINT)
+		ended(p, Interrupted)
+		f.nothing(t, "after an interrupted "+args[0])
+		if left, err := filepath.Glob(f.path("[abc]/root/.cache/weir/weir-programs/*")); err != nil || len(left) > 0 {
+			t.Errorf("after an interrupted %s: %v, %v", args[0], left, err)
+		}
+	}
 	p := run()
+	p.signal(t, syscall.SIGINT)
+	ended(p, Interrupted)
+	f.nothing(t, "after an interrupted run")
+	if err := os.RemoveAll(f.path("hub/r")); err != nil {
+		t.Fatal(err)
+	}
+
+	// Each ssh to b is killed.
+	p = run()
 	pids := ssh("b")
 	if len(pids) == 0 {
 		t.Fatalf("there is no ssh to b:\n%s", strings.Join(f.processes("hub"), "\n"))

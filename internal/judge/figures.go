@@ -17,8 +17,7 @@ const CheckFigures = "figures"
 //
 // A percentile can be quoted unless something other than the system moved it by more than a tenth: the
 // generator's lateness, a client library that waits for a core, stalls of the host, the uncertainty of two
-// clocks, or a system that was not the same throughout. Where the percentile's own interval covers the
-// effect of stalls, it is no reason.
+// clocks, or a system that was not the same throughout.
 func Figures(r *result.Result) []result.Figure { return figuresOf(subjectOf(r, nil)) }
 
 func figuresOf(s *subject) (out []result.Figure) {
@@ -182,12 +181,12 @@ func (s *subject) stallMark(d *Response, row *result.Percentile) []mark {
 		return s.witnessMark(d, row)
 	case close(row.NS, x.LeastNS):
 		return nil
-	case x.CalmNS == nil:
-		return []mark{{CheckHiccups, part(x.LeastNS), true, say("figure.stalls", "part", part(x.LeastNS))}}
-	case close(row.NS, *x.CalmNS), row.LoNS != nil && row.HiNS != nil && *x.CalmNS >= *row.LoNS: // or within what the samples leave open
+	case x.CalmNS != nil && part(*x.CalmNS) > calmMovedMost:
+		return []mark{{CheckHiccups, part(*x.CalmNS), false, say("figure.stalled", "part", part(*x.CalmNS), "calm", x.Calm, "without", *x.CalmNS)}}
+	case x.CalmNS != nil && part(*x.CalmNS) >= -calmMovedMost && x.Calm >= calmClears: // not above: then they are not calm for all threads
 		return nil
 	}
-	return []mark{{CheckHiccups, part(*x.CalmNS), false, say("figure.stalled", "part", part(*x.CalmNS), "calm", x.Calm, "without", *x.CalmNS)}}
+	return []mark{{CheckHiccups, part(x.LeastNS), true, say("figure.stalls", "part", part(x.LeastNS))}}
 }
 
 // witnessMark compares with stalls at the same percentile.

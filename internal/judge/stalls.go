@@ -46,10 +46,10 @@ func (s *Slices) Stalls(d *result.Dist, onTime Samples, usual int64) {
 		if row.P >= 100 || !row.Supported || row.AtLeast {
 			continue
 		}
-		x := stalled{row: row, usual: usual}
+		x := stalled{row: row, by: row.NS, usual: usual}
 		row.Stalls = x.bound(all, probed)
-		if !close(row.NS, row.Stalls.LeastNS) {
-			x.calm = new(measure.Counts)
+		if !close(row.NS, row.Stalls.LeastNS) && row.Stalls.LeastNS > 0 {
+			x.by, x.calm = row.Stalls.LeastNS, new(measure.Counts)
 			moved = append(moved, x)
 		}
 	}
@@ -84,15 +84,18 @@ func (s *Slices) hiccups() []measure.Counts {
 
 // A stalled is a percentile that stalls may have moved.
 type stalled struct {
-	row   *result.Percentile
+	row *result.Percentile
+	// What a stall is measured by: the percentile, and for calm slices the least that it can be without
+	// stalls, since a percentile that is the host's makes every stall look short.
+	by    int64
 	usual int64           // delay of an ordinary wake-up
 	calm  *measure.Counts // samples from slices with few stalls
 }
 
-// over returns how many of the wake-ups were late by more than a part of the percentile, at least by more
-// than varies from sleep to sleep.
+// over returns how many of the wake-ups were late by more than a part of x.by, at least by more than varies
+// from sleep to sleep.
 func (x *stalled) over(woken *measure.Counts, part float64) (late, stalls uint64, than int64) {
-	than = max(oversleepMost*x.usual, x.usual+int64(part*float64(x.row.NS)))
+	than = max(oversleepMost*x.usual, x.usual+int64(part*float64(x.by)))
 	late = woken.Total() - woken.Below(than+1)
 	// A stall delays the wake-ups of all its milliseconds, each by a millisecond less than the one before.
 	return late, late - (woken.Total() - woken.Below(than+1+int64(time.Millisecond))), than
@@ -105,8 +108,8 @@ func (x *stalled) met(woken *measure.Counts) float64 {
 		return 1
 	}
 	late, stalls, than := x.over(woken, stallLeast)
-	stood := float64(late) + float64(stalls)*float64(than+x.row.NS)/float64(time.Millisecond) // in milliseconds, like n
-	short, _, _ := x.over(woken, lateWakeLeast)
+	stood := float64(late) + float64(stalls)*float64(than+x.by)/float64(time.Millisecond) // in milliseconds, like n
+	_, short, _ := x.over(woken, lateWakeLeast)                                           // a message's wake-up is late once for each stall
 	return min(1, (stood+wakesPerMessage*float64(short))/n)
 }
 

@@ -171,18 +171,22 @@ func TestInABrowserReloadKeepsFollowing(t *testing.T) {
 	b.do(chromedp.Navigate(srv.URL + "/live?dir=now"))
 	b.says(`document.getElementById("state").textContent`, "The run goes on. This page follows it.")
 	b.says(`document.querySelectorAll("#rates path").length`, "2")
+	b.says(`document.getElementById("left").textContent`, "-") // in the warm-up
 	b.says(`parseFloat(document.getElementById("at").textContent) >= 29`, "true")
 	b.fits()
 	b.shot("live")
 	b.do(chromedp.Reload())
 	b.says(`parseFloat(document.getElementById("at").textContent) >= 29`, "true")
-	for _, e := range []result.Event{{TNS: 4e9, Kind: "reconnect"}, {TNS: 10e9, Kind: "phase", Text: "measure"}} {
+	for _, e := range []result.Event{{TNS: 4e9, Kind: "reconnect"}, {TNS: 20e9, Kind: "fault", Text: "paused"}, {TNS: 10e9, Kind: "phase", Text: "measure"}} {
 		if err := g.folder.AppendEvent(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.says(`parseFloat(document.getElementById("at").textContent) < 21`, "true") // since the end of the warm-up
-	b.says(`[...document.querySelectorAll("#events li")].map(e => e.textContent).join("; ")`, "0.0 s  phase: measure; -6.0 s  reconnect")
+	b.says(`[...document.querySelectorAll("#events li")].map(e => e.textContent).join("; ")`, "0.0 s  phase: measure; 10.0 s  fault: paused; -6.0 s  reconnect")
+	b.says(`document.querySelectorAll("#rates line.mark").length`, "2")
+	b.says(`document.getElementById("left").textContent`, "41 s")
+	b.shot("live-measuring")
 	g.second(5000, 100_000)
 	g.ends()
 	b.says(`document.getElementById("state").textContent`, "The run has ended.")
@@ -266,7 +270,9 @@ func TestInABrowserARunIsStarted(t *testing.T) {
 	b.says(`document.querySelector(".error").textContent`, "weir: <b>bad</b> is not known")
 	b.shot("start")
 	b.do(chromedp.SetValue("#scenario", "name: mine"), chromedp.SetValue("#folder", "new"), chromedp.Click(`button[value="start"]`, chromedp.ByQuery))
-	b.says(`document.querySelector(".status").textContent.slice(0, 19)`, "The run in new goes")
+	b.says(`location.pathname`, "/live")
+	b.says(`document.querySelector('form[action="/stop"] button').textContent`, "Stop it") // once its files are there
+	b.fits()
 	b.do(chromedp.Click(`form[action="/stop"] button`, chromedp.ByQuery))
 	b.says(`location.pathname`, "/start")
 	b.quiet()

@@ -14,8 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -34,24 +36,78 @@ const (
 //go:embed live.js
 var liveScript string
 
-// live is the page of a run in progress. Of a finished run it links to the report.
+// live is the page of a run in progress. Of a finished run it links to the report. It waits for the files of a run
+// that a form has just started.
 func (s *Server) live(r *http.Request) (answer, error) {
 	if _, _, err := s.look.fresh(r.Context()); err != nil {
 		return answer{}, s.unrooted(err)
 	}
 	dir := r.URL.Query().Get("dir")
 	row, err := s.o.Index.Row(r.Context(), dir)
+	going := s.o.Starter.folder()
+	if going != "" && dir == going && err != nil { // of several runs the one that goes on, if there is one
+		l, listErr := s.o.Index.List(r.Context(), index.Query{Below: dir, Kinds: []index.Kind{index.Unended}, Most: 1})
+		if listErr != nil {
+			return answer{}, listErr
+		}
+		if len(l.Rows) == 0 {
+			a, err := s.frame(frame{Title: "The run in " + dir + " begins", More: "/start", MoreText: "What weir says"})
+			a.refresh = betweenWaits
+			return a, err
+		}
+		row, err = l.Rows[0], nil
+	}
 	if err != nil {
 		return answer{}, fmt.Errorf("%s: %w", dir, err)
 	}
-	q := url.Values{"dir": {dir}}.Encode()
-	return s.frame(frame{Title: "Run " + row.Name, Live: &liveView{Row: viewOf(row), Follow: "/follow?" + q, Report: "/run?" + q}})
+	v := &liveView{Row: viewOf(row), Stops: going != "" && (row.Dir == going || strings.HasPrefix(row.Dir, going+"/"))}
+	q := url.Values{"dir": {row.Dir}}.Encode()
+	v.Follow, v.Report = "/follow?"+q, "/run?"+q
+	v.LengthS, v.Plan = s.planned(row.Dir)
+	return s.frame(frame{Title: "Run " + row.Name, Live: v})
+}
+
+// betweenWaits is between looks for the files of a run that has just been started.
+const betweenWaits = 2 * time.Second
+
+// planned reads how long a run's measured window is, in seconds, 0 if unknown; and what is offered and promised, in
+// words.
+func (s *Server) planned(dir string) (lengthS float64, plan string) {
+	f, err := s.o.Index.File(dir, result.FileScenario)
+	if err != nil {
+		return 0, ""
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, mostScenario))
+	if err != nil {
+		return 0, ""
+	}
+	var parts []string
+	for _, x := range compare.Settings(b, func(s string) string { return layout.Printable(cutTo(s, 200)) }) {
+		switch x.Name {
+		case "measure":
+			if d, err := quantity.Duration(x.Value); err == nil {
+				lengthS = d.Seconds()
+			}
+			parts = append(parts, "measures "+x.Value)
+		case "load.rate":
+			parts = append(parts, "offers "+x.Value)
+		case "slo":
+			parts = append(parts, "objectives "+x.Value)
+		case "faults":
+			parts = append(parts, "faults "+x.Value)
+		}
+	}
+	return lengthS, strings.Join(parts, ", ")
 }
 
 // A liveView is the page of a running run.
 type liveView struct {
 	Row            rowView
-	Follow, Report string // URLs
+	Follow, Report string  // URLs
+	Stops          bool    // a form started it, and can stop it
+	LengthS        float64 // of the measured window; 0: unknown
+	Plan           string  // what is offered and promised, in words
 }
 
 // A point is a second of a run, or what was recorded as one. Missing figures are absent.

@@ -3,7 +3,7 @@
 (function () {
   var root = document.getElementById("live");
   if (!root) return;
-  var most = 600, points = [], from = 0, ns = "http://www.w3.org/2000/svg";
+  var most = 600, points = [], marks = [], measuring = false, from = 0, length = Number(root.getAttribute("data-length")), ns = "http://www.w3.org/2000/svg";
   var state = document.getElementById("state"), events = document.getElementById("events");
   function say(id, text) { document.getElementById(id).textContent = text; }
   function rate(v) { return v === undefined ? "-" : Math.round(v).toLocaleString("en-US") + "/s"; }
@@ -54,6 +54,12 @@
       var t = t0 + (t1 - t0) * part;
       element(svg, "text", { "class": part === 0 ? "" : part === 1 ? "end" : "mid", x: x(t), y: H - 12 }, instant(t, t1 - t0 < 10 ? 1 : 0));
     });
+    // The end of the warm-up, and faults.
+    marks.forEach(function (m) {
+      if (m.t < t0 || m.t > t1) return;
+      var line = element(svg, "line", { "class": "mark " + m.kind, x1: x(m.t), x2: x(m.t), y1: top, y2: H - bottom });
+      element(line, "title", {}, m.text);
+    });
     keys.forEach(function (k) {
       var d = "", pen = false;
       points.forEach(function (p) { var v = p[k.name]; if (v === undefined) { pen = false; return; } d += (pen ? "L" : "M") + x(p.t).toFixed(1) + " " + y(v).toFixed(1); pen = true; });
@@ -66,6 +72,8 @@
     var p = points[points.length - 1];
     if (!p) return;
     say("at", instant(p.t, 0) + ", " + (p.phase === "warmup" ? "warm-up" : "measured window"));
+    var rest = Math.ceil(length - (p.t - from));
+    say("left", length > 0 && measuring ? (rest > 0 ? rest + " s" : "ends") : "-");
     say("sent", rate(p.sent));
     say("received", rate(p.received));
     say("p50", time(p.p50));
@@ -75,6 +83,8 @@
   function news(n) {
     if (n.from !== undefined) {
       from = n.from;
+      measuring = true;
+      marks.push({ t: from, kind: "phase", text: "end of the warm-up" });
       Array.prototype.forEach.call(events.children, write);
     }
     (n.points || []).forEach(function (p) {
@@ -86,6 +96,7 @@
     (n.events || []).forEach(function (e) {
       var li = document.createElement("li");
       li.told = e;
+      if (e.kind === "fault" && marks.length < 100) marks.push({ t: e.t, kind: "fault", text: instant(e.t, 1) + "  " + e.text });
       write(li);
       events.insertBefore(li, events.firstChild);
       while (events.childNodes.length > 50) events.removeChild(events.lastChild);
@@ -101,6 +112,8 @@
   var source = new EventSource(root.getAttribute("data-follow"));
   source.addEventListener("begin", function () {
     points = [];
+    marks = [];
+    measuring = false;
     from = 0;
     events.textContent = "";
     state.textContent = "The run goes on. This page follows it.";

@@ -36,7 +36,7 @@ func begins(t testing.TB, dir string) *goingOn {
 		t.Fatal(err)
 	}
 	g := &goingOn{t: t, folder: f, dir: dir}
-	if err := errors.Join(f.StartIntervals(time.Now(), "devel"), os.WriteFile(filepath.Join(dir, result.FileScenario), []byte("name: going\nsystem:\n  driver: chan\n"), 0o600)); err != nil {
+	if err := errors.Join(f.StartIntervals(time.Now(), "devel"), os.WriteFile(filepath.Join(dir, result.FileScenario), []byte("name: going\nsystem:\n  driver: chan\nload:\n  rate: 1000/s\nmeasure: 1m\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/result"
 )
 
 // Limits of a server.
@@ -174,6 +176,8 @@ type answer struct {
 	body   []byte
 	policy string
 	status int // 0: 200
+
+	refresh time.Duration // until the browser loads it again; 0: it does not
 }
 
 // page writes the page of show, or its error.
@@ -202,6 +206,9 @@ func (s *Server) page(show func(*http.Request) (answer, error)) http.HandlerFunc
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * patience)) // if unsupported, the client has longer
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", v.policy)
+		if v.refresh > 0 {
+			w.Header().Set("Refresh", fmt.Sprint(int(v.refresh.Seconds())))
+		}
 		w.WriteHeader(status)
 		_, _ = w.Write(v.body) // the client may have gone
 	}
@@ -233,6 +240,14 @@ func (s *Server) turn(ctx context.Context) (func(), error) {
 // run is the page of one run.
 func (s *Server) run(r *http.Request) (answer, error) {
 	dir := r.URL.Query().Get("dir")
+	if row, err := s.o.Index.Row(r.Context(), dir); err == nil && row.Kind == index.Unended && !s.o.Index.Has(dir, result.FileResult) {
+		a, err := s.frame(frame{
+			Title: "No result yet", Errors: []string{row.Dir + ": weir writes the result when a run ends. This one goes on, or was killed."},
+			More: "/live?" + url.Values{"dir": {row.Dir}}.Encode(), MoreText: "Follow it",
+		})
+		a.status = http.StatusUnprocessableEntity
+		return a, err
+	}
 	done, err := s.turn(r.Context())
 	if err != nil {
 		return answer{}, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -166,7 +167,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 	if err == nil && r.PostForm.Get("do") == "start" {
 		err = s.o.Starter.begin(s.o.Index.Dir(), v.Folder, v.Scenario)
 		if err == nil {
-			http.Redirect(w, r, "/start", http.StatusSeeOther)
+			http.Redirect(w, r, "/live?"+url.Values{"dir": {v.Folder}}.Encode(), http.StatusSeeOther)
 			return
 		}
 	}
@@ -182,6 +183,19 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
 	s.o.Starter.interrupt()
 	http.Redirect(w, r, "/start", http.StatusSeeOther)
+}
+
+// folder is that of the current run; "": none.
+func (st *Starter) folder() string {
+	if st == nil {
+		return ""
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.going == nil {
+		return ""
+	}
+	return st.going.Folder
 }
 
 // check has weir explain a scenario, without running it.

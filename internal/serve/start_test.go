@@ -81,6 +81,16 @@ func TestFormStartsAndStopsRun(t *testing.T) {
 		_, _, body := get(t, srv.URL+"/start", withToken)
 		return strings.Contains(body, "The run in new goes on since") && strings.Contains(body, `href="/live?dir=new"`)
 	})
+	until(t, "the live page stops the run", func() bool {
+		status, _, body := get(t, srv.URL+"/live?dir=new", withToken)
+		return status == 200 && strings.Contains(body, `action="/stop"`) && strings.Contains(body, `data-follow="/follow?dir=new"`)
+	})
+	if status, _, body := get(t, srv.URL+"/run?dir=new", withToken); status != 422 || !strings.Contains(body, `href="/live?dir=new"`) {
+		t.Errorf("a run without a result: status %d\n%s", status, afterStyle(body))
+	}
+	if status, _, _ := get(t, srv.URL+"/live?dir=gone", withToken); status != 404 {
+		t.Errorf("a run that is not there: status %d, want 404", status)
+	}
 	if b, err := os.ReadFile(filepath.Join(dir, "new", "scenario.yaml")); err != nil || string(b) != "name: mine\n" {
 		t.Errorf("the scenario is %q, %v", b, err)
 	}

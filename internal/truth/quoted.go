@@ -58,9 +58,6 @@ type QuotedRow struct {
 	Right    int     `json:"right"` // of those, within 10 % or with the truth in the interval
 }
 
-// Name is the figure as people write it: e2e p99.
-func (r *QuotedRow) Name() string { return r.Of + " " + finding.Percentile(r.P) }
-
 // A QuotedFigure is one figure of one run beside the truth, in ns.
 type QuotedFigure struct {
 	System   string  `json:"system"`

@@ -68,7 +68,7 @@ func TestLostAgentNotBlamedOnSystem(t *testing.T) {
 		fleet *Fleet
 		next  string
 	}{
-		{&Fleet{Meet: "--listen 127.0.0.1:7622"}, "weir fleet doctor --listen 127.0.0.1:7622"},
+		{&Fleet{Look: "weir fleet doctor --listen 127.0.0.1:7622"}, "weir fleet doctor --listen 127.0.0.1:7622"},
 		{nil, "less out/events.jsonl"},
 	} {
 		e := run(t, "jetstream-500")

@@ -226,7 +226,7 @@ func (t *single) next(scenario string) (command, why string) {
 	again, met := "weir run "+Quoted(scenario), ""
 	fleet := len(r.Agents) > 0 && t.o.Fleet == nil // one that is not known
 	if t.o.Fleet != nil {
-		again, met = strings.TrimSpace(again+" "+t.o.Fleet.Again), strings.TrimSpace("weir fleet doctor "+t.o.Fleet.Meet)
+		again, met = strings.TrimSpace(again+" "+t.o.Fleet.Again), t.o.Fleet.Look
 	}
 	closed := r.Run.Loop == result.LoopClosed
 	carried := r.Throughput.ConfirmedPerS

@@ -3,10 +3,13 @@ package view
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/internal/disturb"
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/truth"
 	"github.com/weirmq/weir/internal/view/layout"
@@ -136,8 +139,14 @@ func disturbance(k disturb.Kind) string {
 func quotedTable(rows []truth.QuotedRow) *layout.Table {
 	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "", "reported", "quotable", "within 10 %", "right")}
 	t.Columns[0].Kind = layout.Word
+	byPercentile := map[float64]truth.QuotedRow{}
 	for _, r := range rows {
-		t.Row(r.Name(), strconv.Itoa(r.Reported), strconv.Itoa(r.Quotable), strconv.Itoa(r.Near), strconv.Itoa(r.Right))
+		sum := byPercentile[r.P]
+		byPercentile[r.P] = truth.QuotedRow{Reported: sum.Reported + r.Reported, Quotable: sum.Quotable + r.Quotable, Near: sum.Near + r.Near, Right: sum.Right + r.Right}
+	}
+	for _, p := range slices.Sorted(maps.Keys(byPercentile)) {
+		r := byPercentile[p]
+		t.Row(finding.Percentile(p), strconv.Itoa(r.Reported), strconv.Itoa(r.Quotable), strconv.Itoa(r.Near), strconv.Itoa(r.Right))
 	}
 	return t
 }

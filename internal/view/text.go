@@ -37,7 +37,7 @@ type Options struct {
 // A Fleet has the flags that repeat a run on agents.
 type Fleet struct {
 	Again string // for weir run; "": in the scenario
-	Meet  string // for weir fleet doctor; "": none
+	Look  string // the command that looks at its hosts; "": none
 }
 
 func (o Options) text() layout.Text {
