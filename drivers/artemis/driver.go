@@ -78,7 +78,7 @@ type Config struct {
 // Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	Persistence string `option:"persistence" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep durable messages in a journal."`
-	Sync        string `option:"sync" allowed:"no,yes" firm:"yes" help:"Server that weir starts: sync the journal before an answer."`
+	Sync        string `option:"sync" allowed:"no,write,yes" firm:"yes" help:"Server that weir starts: before an answer, write the journal, and with yes sync it."`
 	MaxSize     int64  `option:"max-size-bytes" min:"-1" help:"Server that weir starts: bytes of an address in memory above which address-full-policy holds; -1: only those of all addresses count (half of the heap)."`
 	FullPolicy  string `option:"address-full-policy" allowed:"PAGE,BLOCK,DROP,FAIL" help:"Server that weir starts: what an address that is full does: page to files, give producers no credit, drop messages or refuse them."`
 	Heap        string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`

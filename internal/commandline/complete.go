@@ -287,6 +287,7 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"NAME=VALUE":       (*completer).option,
 	"FORMAT":           func(c *completer, _ string) []candidate { return wordsOf(c.formats()) },
 	"VERDICT":          func(*completer, string) []candidate { return wordsOf([]string{"suspect", "valid"}) },
+	"auto|on|off":      func(*completer, string) []candidate { return wordsOf([]string{"auto", "off", "on"}) },
 	"WORDS":            nil, // of a command
 	"SYSTEM":           func(c *completer, _ string) []candidate { return c.systems() },
 	"SETTING=VALUE":    (*completer).setting,

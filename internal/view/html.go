@@ -70,8 +70,12 @@ func measured(r *result.Result) string {
 	default:
 		text += ": latency at " + quantity.Rate(p.OfferedPerS) + size
 	}
-	if s := r.Run.MeasureS; s > 0 {
-		text += " for " + quantity.Span(time.Duration(s*float64(time.Second)).Round(time.Millisecond))
+	took := r.Run.MeasureS
+	if r.Run.Mode == result.ModeBacklog { // it is drained after the window
+		took = p.ReceiveS
+	}
+	if took > 0 {
+		text += " for " + lasting(took)
 	}
 	if name := title(r); name != r.System.Driver {
 		text += " (" + layout.Shortened(name, 60) + ")"

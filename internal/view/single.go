@@ -217,8 +217,10 @@ func (t *single) guaranteed() {
 }
 
 func (t *single) measured() string {
-	text := "measured " + quantity.Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
+	text := "measured " + lasting(t.r.Run.MeasureS)
 	switch {
+	case t.r.Run.Mode == result.ModeBacklog:
+		return t.filled()
 	case t.r.Consuming() && t.r.Run.MeasureS == 0: // nothing arrived
 		return "mode consume: this run did not send"
 	case t.r.Consuming():
@@ -232,6 +234,25 @@ func (t *single) measured() string {
 		text += ", mode " + m
 	}
 	return text
+}
+
+// filled is what measured says of a backlog, which is drained after the window: the loop is that of the filling.
+func (t *single) filled() string {
+	text := "mode backlog: filled for " + lasting(t.r.Run.MeasureS) + ", "
+	if t.r.Run.Loop == result.LoopClosed {
+		text += "closed loop (service times at saturation)"
+	} else {
+		text += "open loop"
+	}
+	if s := t.r.Throughput.ReceiveS; s > 0 {
+		text += ", then drained for " + lasting(s)
+	}
+	return text
+}
+
+// lasting writes a length of time, to a millisecond.
+func lasting(s float64) string {
+	return quantity.Span(time.Duration(s * float64(time.Second)).Round(time.Millisecond))
 }
 
 // load describes the load: "load: 1 producer, 1 consumer, 1KiB, 1000/s, at most 10,000 in flight for each

@@ -390,7 +390,7 @@ func checkLog(b []byte, r *result.Result) error {
 	}
 	for tag := range sums {
 		name, measured := strings.CutSuffix(strings.TrimSuffix(tag, ".censored"), "."+measure.Measure.String())
-		if measured && dists[name] == nil {
+		if measured && dists[name] == nil && name != measure.Hiccups.String() {
 			errs = append(errs, fmt.Errorf("%s has lines, and result.json no such distribution", tag))
 		}
 		if !measured && !strings.HasSuffix(name, "."+measure.WarmUp.String()) {
@@ -447,6 +447,12 @@ func checkTable(name string, b []byte, r *result.Result) error {
 	}
 	if !bytes.HasPrefix(b, []byte("#[Schema: "+result.SchemaHGRM+"]\n")) {
 		return errors.New("does not name its schema in its first line")
+	}
+	if h := r.Host.Hiccups; name == measure.Hiccups.String() { // of the host, not of messages; of a fleet each agent has its own
+		if h != nil && (t.Total != h.Count || t.Max != float64(h.MaxNS)) {
+			return fmt.Errorf("has %d samples up to %v ns, result.json says %d and %d", t.Total, t.Max, h.Count, h.MaxNS)
+		}
+		return nil
 	}
 	dists, err := distributions(r)
 	if err != nil {
