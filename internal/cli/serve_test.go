@@ -73,7 +73,7 @@ func TestAFolderIsServedUntilASignal(t *testing.T) {
 	if code != int(OK) || !strings.Contains(said, "weir: serving runs at http://127.0.0.1:") || strings.Contains(said, "everyone") {
 		t.Errorf("exit code %d, and it said %q", code, said)
 	}
-	if !strings.Contains(list, "1 to 5 of 5 runs") || !strings.Contains(one, `<svg class="chart"`) {
+	if !strings.Contains(list, "5 runs. Times are UTC") || !strings.Contains(one, `<svg class="chart"`) {
 		t.Errorf("the list:\n%s\nand a run of %d bytes", list, len(one))
 	}
 }
