@@ -4,6 +4,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // BenchmarkSegment measures the processor time that a round trip of 1 KiB over loopback takes, of both
@@ -46,7 +48,7 @@ func BenchmarkSegment(b *testing.B) {
 		bare += turn()
 		p, err := openTap()
 		if err != nil {
-			b.Skip(err)
+			needs.Host(b, "ebpf", err)
 		}
 		p.scan()
 		idle += turn()
