@@ -109,6 +109,14 @@ func newSSHFleet(t *testing.T) *sshFleet {
 			f.off(name)
 		}
 	})
+	t.Cleanup(func() { // of a test that failed with a fleet up
+		p := f.command("fleet", "down")
+		select {
+		case <-p.ended:
+		case <-time.After(30 * time.Second):
+			_ = p.cmd.Process.Kill()
+		}
+	})
 	return f
 }
 
