@@ -179,7 +179,7 @@ func (s *subject) stallMark(d *Response, row *result.Percentile) []mark {
 	switch {
 	case x == nil:
 		return s.witnessMark(d, row)
-	case close(row.NS, x.LeastNS):
+	case close(row.NS, x.LeastNS) && !contradicted(row):
 		return nil
 	case x.CalmNS != nil && part(*x.CalmNS) > calmMovedMost:
 		return []mark{{CheckHiccups, part(*x.CalmNS), false, say("figure.stalled", "part", part(*x.CalmNS), "calm", x.Calm, "without", *x.CalmNS)}}
@@ -187,6 +187,13 @@ func (s *subject) stallMark(d *Response, row *result.Percentile) []mark {
 		return nil
 	}
 	return []mark{{CheckHiccups, part(x.LeastNS), true, say("figure.stalls", "part", part(x.LeastNS))}}
+}
+
+// contradicted reports whether the calm slices show that stalls moved a percentile by more than their bound:
+// what waits in the system behind a stall is late too, and the bound does not know for how long.
+func contradicted(row *result.Percentile) bool {
+	x := row.Stalls
+	return x.CalmNS != nil && x.Calm >= calmClears && !close(row.NS, *x.CalmNS) && (row.LoNS == nil || *x.CalmNS < *row.LoNS)
 }
 
 // witnessMark compares with stalls at the same percentile.

@@ -48,7 +48,7 @@ func (s *Slices) Stalls(d *result.Dist, onTime Samples, usual int64) {
 		}
 		x := stalled{row: row, by: row.NS, usual: usual}
 		row.Stalls = x.bound(all, probed)
-		if !close(row.NS, row.Stalls.LeastNS) && row.Stalls.LeastNS > 0 {
+		if row.Stalls.Met > 0 && row.Stalls.LeastNS > 0 {
 			x.by, x.calm = row.Stalls.LeastNS, new(measure.Counts)
 			moved = append(moved, x)
 		}
