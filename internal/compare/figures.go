@@ -88,7 +88,7 @@ type reading struct {
 type known struct {
 	no           bool // not at all
 	atLeast      bool
-	marked       bool   // by the generator's own lateness
+	marked       bool   // cannot be quoted
 	needs, hasIt uint64 // samples, if there are too few
 }
 

@@ -98,8 +98,8 @@ const (
 	movedMost = 0.07
 	// A stall counts from this part of a figure on, and a late wake-up from this: several add up to a
 	// tenth. A message needs about three wake-ups: to send it, to read the answer, and to hand it over. In
-	// the truth test (weir calibrate --runs 32, on a busy host) all figures that may be quoted are right
-	// with these limits, in 128 of 128 runs; by lateness alone they were in 46 of 160.
+	// the truth test (weir calibrate --runs 20) all figures that can be quoted are right with these limits
+	// in 78 of 80 runs; by lateness alone they were in 46 of 160.
 	stallLeast      = 0.05
 	lateWakeLeast   = 0.03
 	wakesPerMessage = 3

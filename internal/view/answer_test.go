@@ -119,7 +119,7 @@ func TestFleetRunRepeatCommandKeepsFlags(t *testing.T) {
 	}{
 		"nothing":       {Fleet{Again: "--fleet 2"}, nil, "weir run r/scenario.yaml --fleet 2 --repeat 6"},
 		"split":         {Fleet{}, nil, "weir run r/scenario.yaml --repeat 6"},
-		"a busy host":   {Fleet{"--fleet 2 --listen :7000", "--listen :7000"}, []result.Check{{Name: judge.CheckCPU, Status: result.Suspect}}, "weir fleet doctor --listen :7000"},
+		"a busy host":   {Fleet{"--fleet 2 --listen :7000", "weir fleet doctor --listen :7000"}, []result.Check{{Name: judge.CheckCPU, Status: result.Suspect}}, "weir fleet doctor --listen :7000"},
 		"a short drain": {Fleet{Again: "--fleet 2"}, []result.Check{{Name: judge.CheckSamples, Status: result.Suspect}}, "weir run r/scenario.yaml --fleet 2 --measure 20s"},
 	} {
 		r := &result.Result{Run: result.Run{MeasureS: 10, Loop: result.LoopOpen}, Agents: []result.Agent{{Hostname: "h"}, {Hostname: "i"}}, Verdict: result.Verdict{Checks: tt.checks}}

@@ -29,7 +29,7 @@ const (
 	mostKinds   = 20  // of events
 	markBins    = 120 // events of a kind in one bin are merged
 	mostStalls  = 400 // of hosts
-	mostSquares = 400 // host-limited seconds of a series
+	mostSquares = 400 // seconds of a series that are mostly lateness
 )
 
 // A Course is a run over time: what each second counted and which events happened, reduced so that a run of

@@ -146,7 +146,7 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 		f.Lines = append(f.Lines, plot.Line{Class: x.class, Points: c.tracks[x.track].points, Series: len(f.Legend)})
 		if at := c.limited[x.track]; len(at) > 0 {
 			f.Lines = append(f.Lines, c.squares(x, at, text, len(f.Legend)))
-			f.Caption += " A square: over half of the p99 of that second is as much as the generator's own lateness has at p99, so it is host-limited."
+			f.Caption += " A square: over half of the p99 of that second is as much as the generator's own lateness has at p99, so it says more of the host than of the system."
 		}
 	}
 	of, _, is := strings.Cut(id, "-time")
@@ -179,12 +179,12 @@ func textOf(unit layout.Unit) func(float64) string {
 	}[unit]
 }
 
-// squares marks the host-limited seconds of a line.
+// squares marks the seconds of mostly lateness of a line.
 func (c *Course) squares(x curve, at []float64, text func(float64) string, series int) plot.Line {
 	l := plot.Line{Class: "host " + x.class, Series: series, Dots: true}
 	for _, p := range c.tracks[x.track].points {
 		if slices.Contains(at, p.X) && !math.IsNaN(p.Y) {
-			l.Points = append(l.Points, plot.Point{X: p.X + p.Wide/2, Y: p.Y, Form: plot.Square, Text: x.name + " " + text(p.Y) + ", host-limited"}, plot.Point{X: p.X + p.Wide/2, Y: math.NaN()})
+			l.Points = append(l.Points, plot.Point{X: p.X + p.Wide/2, Y: p.Y, Form: plot.Square, Text: x.name + " " + text(p.Y) + ", mostly lateness"}, plot.Point{X: p.X + p.Wide/2, Y: math.NaN()})
 		}
 	}
 	return l

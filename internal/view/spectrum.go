@@ -162,7 +162,7 @@ func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []
 		says = append(says, x.name+": "+x.summary())
 	}
 	if slices.ContainsFunc(f.Lines, squared) {
-		f.Caption += " A square is host-limited: over half of it is the generator's own lateness."
+		f.Caption += " Do not quote a square: something other than the system moved it by over a tenth."
 	}
 	if math.IsInf(b.most, -1) {
 		return // nothing to draw
@@ -224,7 +224,7 @@ func (x plotted) fine(class string, series int, b *bounded) plot.Line {
 	return line
 }
 
-// squared reports whether a line has host-limited points.
+// squared reports whether a line has points that cannot be quoted.
 func squared(l plot.Line) bool {
 	return slices.ContainsFunc(l.Points, func(p plot.Point) bool { return p.Form == plot.Square })
 }
@@ -334,7 +334,7 @@ type curved struct {
 	row  *result.Percentile
 	text string
 
-	limited bool // dominated by the generator's own lateness
+	limited bool // cannot be quoted
 }
 
 // curve returns the percentiles of a distribution as far as its samples reach, and its maximum at the end.
