@@ -62,7 +62,7 @@ func (w *wire) sendAll(b, rest []byte) error {
 func (w *wire) send(b []byte) error {
 	if w.err == nil && len(b) > 0 {
 		if _, w.err = w.Conn.Write(b); w.err != nil {
-			_ = w.Conn.Close()
+			_ = w.Close()
 		}
 	}
 	return w.err

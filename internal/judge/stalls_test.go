@@ -26,7 +26,7 @@ func stalledRun(usual int64, still func(tenth int) bool) *result.Dist {
 			}
 		}
 		for m := range int64(1000) {
-			ns := int64(1_000_000 + m*1_000)
+			ns := 1_000_000 + m*1_000
 			if still(i) && m >= 800 {
 				ns += (m - 799) * 100_000
 			}

@@ -339,11 +339,6 @@ var missingEnd = map[string]string{
 	result.ByEpisodes:   "the slow messages came in fewer than six separate spells",
 }
 
-// older reports whether a result is from a version that did not record responses without lateness.
-func older(r *result.Result) bool {
-	return slices.ContainsFunc(judge.Responses(&r.Latency), func(x judge.Response) bool { return x.OnTime == nil })
-}
-
 // unsupported explains the mark ~ if present, and says how long a run must be to support one more
 // percentile. It uses the first response or service.
 func (t *single) unsupported(x *layout.Table, all []distribution, shown []float64) {
