@@ -54,7 +54,7 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 			switch {
 			case x.j == Failed && find(judge.CheckLateness).Status == result.Suspect && keptOnTime(r, s.Expr):
 				return Limited, s.Expr + ": failed because the generator was late; without that it does not fail"
-			case x.j == Undecided && by != "":
+			case judge.Spoilt(s):
 				return Limited, s.Expr + ": undecided, since something other than the system moved the figure (" + by + ")"
 			}
 			if why = s.Expr + ": " + string(x.was); s.NeedsS > 0 {

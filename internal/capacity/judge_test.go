@@ -23,6 +23,17 @@ func TestJudgementOfProbeRun(t *testing.T) {
 		want    Judgement
 		why     string
 	}{
+		"the figure is the host's, and misses the limit only for this": {
+			verdict: result.Verdict{
+				Status: result.Valid, SLO: []result.SLO{{Expr: "e2e.p99 <= 1ms", Status: result.Undecided, Codes: []string{"objective.marked"}}},
+				Figures: []result.Figure{{Name: "e2e.p99", By: judge.CheckHiccups}},
+			},
+			want: Limited, why: "e2e.p99 <= 1ms: undecided, since something other than the system moved the figure (hiccups)",
+		},
+		"too short for an interval, beside stalls": {
+			verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{open}, Figures: []result.Figure{{Name: "e2e.p99", By: judge.CheckHiccups}}},
+			want:    Undecided, why: "e2e.p99 <= 1ms: undecided (a window of 12 s would probably decide it); the host was disturbed: hiccups",
+		},
 		"all is well": {verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{met}}, want: Passed},
 		"messages are lost, and that counts first": {
 			verdict: result.Verdict{Status: result.Invalid, SLO: []result.SLO{met}}, broken: true,

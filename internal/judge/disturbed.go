@@ -58,6 +58,10 @@ func figureOf(v *result.Verdict, expr string) *result.Figure {
 	return v.Figure(o.Figure())
 }
 
+// Spoilt reports whether an objective is undecided because something other than the system may have made
+// its figure miss the limit.
+func Spoilt(s *result.SLO) bool { return slices.Contains(s.Codes, "objective.marked") }
+
 // SpoiltBy names the check that found what moved an objective's figure; "" if it can be quoted.
 func SpoiltBy(v *result.Verdict, expr string) string {
 	if f := figureOf(v, expr); f != nil {

@@ -91,7 +91,9 @@ func (o Objective) judged(r *result.Result, v *result.Verdict) result.SLO {
 		least = *s.Lo
 	}
 	if least*(1-f.Part) <= o.limit {
-		s.Pass, s.Status, s.NeedsS, s.Why = false, result.Undecided, 0, say("objective.marked", "why", f.Why).String()
+		marked := say("objective.marked", "why", f.Why)
+		s.Pass, s.Status, s.NeedsS, s.Why = false, result.Undecided, 0, marked.String()
+		s.Codes, s.Values = finding.Data(marked)
 	}
 	return s
 }
