@@ -264,8 +264,8 @@ func (f *sshFleet) processes(name string) (all []string) {
 	}
 	for _, dir := range pids {
 		var st syscall.Stat_t
-		if syscall.Stat(dir+"/ns/net", &st) != nil || st.Ino != own.Ino {
-			continue
+		if filepath.Base(dir) == strconv.Itoa(os.Getpid()) || syscall.Stat(dir+"/ns/net", &st) != nil || st.Ino != own.Ino {
+			continue // or this process, whose first thread made a host
 		}
 		if b, err := os.ReadFile(dir + "/cmdline"); err == nil && len(b) > 0 {
 			all = append(all, filepath.Base(dir)+" "+strings.ReplaceAll(string(b), "\x00", " "))
