@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -53,8 +52,7 @@ func chronyd(t *testing.T) {
 		cmd := exec.Command(programs[0], "-x", "-d", "-f", conf)
 		said := &watch{}
 		cmd.Stdout, cmd.Stderr = said, said
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := cmd.Start(); err != nil {
+		if err := startTied(cmd, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {

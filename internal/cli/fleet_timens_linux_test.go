@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/weirmq/weir/drivers/all"
@@ -29,10 +28,9 @@ func TestAnAgentInATimeNamespace(t *testing.T) {
 	dir := t.TempDir()
 	far := exec.Command(unshare[0], append(unshare[1:], filepath.Join(withWeir(t), "weir"), "agent", "--join", where, "--name", "a")...)
 	far.Dir, far.Env = dir, append(os.Environ(), "TMPDIR="+t.TempDir())
-	far.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	said := &watch{}
 	far.Stdout, far.Stderr = said, said
-	if err := far.Start(); err != nil {
+	if err := startTied(far, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

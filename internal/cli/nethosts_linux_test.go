@@ -108,11 +108,22 @@ func (h *netHosts) link(name, state string) {
 func (h *netHosts) Start(name string, cmd *exec.Cmd) error {
 	h.t.Helper()
 	space := h.host(name).space
+	return startTied(cmd, func() error {
+		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("entering host %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// startTied starts a command on a thread of its own, after enter has prepared that thread. The caller waits
+// for the command. It is killed if this process ends first.
+func startTied(cmd *exec.Cmd, enter func() error) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
-			started <- fmt.Errorf("entering host %s: %w", name, err)
+		if err := enter(); err != nil {
+			started <- err
 			return
 		}
 		if cmd.SysProcAttr == nil {
