@@ -21,8 +21,8 @@ const (
 	// catchUp is how long after the plan's end a pacer continues that is itself later than that.
 	// What it has not reached by then is unsent.
 	catchUp = time.Second
-	// isBehind is the lateness from which what a pacer leaves is its own fault rather than that of
-	// whoever ended the run.
+	// isBehind is the lateness from which what a pacer leaves unsent is its own fault, and not because
+	// something ended the run.
 	isBehind = 50 * time.Millisecond
 )
 

@@ -167,7 +167,7 @@ func (r *running) end(rs []*kgo.Record) {
 	}
 }
 
-// Taken implements kafkaconn.Reader. All positions are committed, and whoever holds a message may
+// Taken implements kafkaconn.Reader. All positions are committed, and a consumer that holds a message may
 // end it, wherever its partition is.
 func (*running) Taken(context.Context, *kgo.Client, map[string][]int32) {}
 

@@ -1,5 +1,5 @@
 // Package redispubsub drives publish and subscribe of Redis, and of Valkey: messages
-// to whoever is subscribed at that moment. page.md says what is what.
+// to those subscribed at that moment. page.md says what is what.
 //
 // # What a confirmation means
 //

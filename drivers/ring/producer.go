@@ -18,7 +18,7 @@ const apart = 128
 // taken.
 type slot struct {
 	seq atomic.Uint64
-	n   uint64 // payload length; written by whoever has claimed the cell
+	n   uint64 // payload length; written by the goroutine that has claimed the cell
 }
 
 const slotSize = 16

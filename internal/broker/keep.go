@@ -263,7 +263,7 @@ func Down(ctx context.Context, cache, name string) (was bool, err error) {
 				return true, err
 			}
 		}
-		// Whoever holds the lock is the keeper in the state file.
+		// The process that holds the lock is the keeper in the state file.
 		if k != nil && !asked {
 			asked = true
 			if err := syscall.Kill(k.Keeper, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -200,7 +200,7 @@ func (f *begun) broken() string {
 	return fmt.Sprintf("%d connections", f.Connections)
 }
 
-// order has whoever started the servers carry out a fault, and returns when that was done.
+// order sends a fault to the process that started the servers, and returns when it was done.
 func (f *begun) order(ctx context.Context, s System, x Fault) (over int64, err error) {
 	switch x.Do {
 	case Stop:

@@ -1,5 +1,5 @@
 // Package fault plans faults on the servers of a run, carries them out, and computes their effects. It
-// does not deal with processes itself: whoever started the servers carries out its orders.
+// does not deal with processes itself: the process that started the servers carries out its orders.
 package fault
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Apart splits a run's faults: those of servers, done by whoever started them, and those of
+// Apart splits a run's faults: those of servers, done by the process that started them, and those of
 // connections and agents' clocks, which each process with clients applies to its own.
 func Apart(faults []Fault) (servers, clients []Fault) {
 	for _, f := range faults {

@@ -340,7 +340,7 @@ func TestTestsSkipForAStatedReason(t *testing.T) {
 	}
 }
 
-// TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that whoever knows one knows all. The drivers
+// TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that a reader who knows one knows all. The drivers
 // of AMQP 1.0 servers share the producer, too.
 func TestDriverFoldersHaveTheFixedShape(t *testing.T) {
 	const shared = `"` + module + `/drivers/internal/amqp1conn"`

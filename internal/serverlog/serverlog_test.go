@@ -237,7 +237,7 @@ func TestLinesAreCleaned(t *testing.T) {
 		"nats://me:pw@host:4222 and more":    "nats://***@host:4222 and more",
 		`{"password": "x y", "user": "u"}`:   `{"password": ***, "user": "u"}`,
 		"ssl.keystore.password = null":       "ssl.keystore.password = ***",
-		"<script>alert(1)</script>":          "<script>alert(1)</script>", // escaped by whoever shows it
+		"<script>alert(1)</script>":          "<script>alert(1)</script>", // escaped where it is shown
 		"\x1b[":                              "",
 	} {
 		if got := clean([]byte(in)); got != want {
