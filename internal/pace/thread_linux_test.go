@@ -27,10 +27,16 @@ func TestThreadTimeBreakdown(t *testing.T) {
 	if d.CPU < int64(20*time.Millisecond) || slept > d.At/2 || d.Queued > d.At {
 		t.Errorf("a thread that works: %+v, slept %v", d, time.Duration(slept))
 	}
-	time.Sleep(50 * time.Millisecond)
-	d, slept = th.Read(c).Since(worked)
-	if slept < int64(30*time.Millisecond) || d.CPU > int64(30*time.Millisecond) {
-		t.Errorf("a thread that sleeps: %+v, slept %v", d, time.Duration(slept))
+	for try := 1; ; try++ { // on a crowded host the thread also queues
+		before := th.Read(c)
+		time.Sleep(50 * time.Millisecond)
+		d, slept = th.Read(c).Since(before)
+		if slept >= int64(30*time.Millisecond) && d.CPU <= int64(30*time.Millisecond) {
+			break
+		}
+		if try == 20 {
+			t.Fatalf("a thread that sleeps: %+v, slept %v", d, time.Duration(slept))
+		}
 	}
 	if n := testing.AllocsPerRun(100, func() { th.Read(c) }); n != 0 {
 		t.Errorf("a reading allocates %v times", n)
