@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -251,9 +252,9 @@ func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int
 	all := append(append([]span{}, old[max(0, len(old)-mostWindows+1):]...), s)
 	r.windows.Store(&all)
 	stopped := !r.sleep(length)
-	all = append([]span{}, all...)
-	all[len(all)-1].to = r.cfg.Now()
-	r.windows.Store(&all)
+	ended := slices.Clone(all) // others read what all points to
+	ended[len(ended)-1].to = r.cfg.Now()
+	r.windows.Store(&ended)
 	read := func() { err = r.tap.read(w.add) }
 	read()
 	in = load{w.number, w.room}
