@@ -179,7 +179,7 @@ func (s *subject) stallMark(d *Response, row *result.Percentile) []mark {
 	switch {
 	case x == nil:
 		return s.witnessMark(d, row)
-	case close(row.NS, x.LeastNS) && !contradicted(row):
+	case near(row.NS, x.LeastNS) && !contradicted(row):
 		return nil
 	case x.CalmNS != nil && part(*x.CalmNS) > calmMovedMost:
 		return []mark{{CheckHiccups, part(*x.CalmNS), false, say("figure.stalled", "part", part(*x.CalmNS), "calm", x.Calm, "without", *x.CalmNS)}}
@@ -193,7 +193,7 @@ func (s *subject) stallMark(d *Response, row *result.Percentile) []mark {
 // what waits in the system behind a stall is late too, and the bound does not know for how long.
 func contradicted(row *result.Percentile) bool {
 	x := row.Stalls
-	return x.CalmNS != nil && x.Calm >= calmClears && !close(row.NS, *x.CalmNS) && (row.LoNS == nil || *x.CalmNS < *row.LoNS)
+	return x.CalmNS != nil && x.Calm >= calmClears && !near(row.NS, *x.CalmNS) && (row.LoNS == nil || *x.CalmNS < *row.LoNS)
 }
 
 // witnessMark compares with stalls at the same percentile.

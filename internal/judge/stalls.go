@@ -69,8 +69,8 @@ func (s *Slices) Stalls(d *result.Dist, onTime Samples, usual int64) {
 	}
 }
 
-// close reports whether without something a figure is at most movedMost less.
-func close(ns, without int64) bool { return float64(ns) <= (1+movedMost)*float64(without) }
+// near reports whether without something a figure is at most movedMost less.
+func near(ns, without int64) bool { return float64(ns) <= (1+movedMost)*float64(without) }
 
 // hiccups returns the delays of the thread that only sleeps by slice, the open one last.
 func (s *Slices) hiccups() []measure.Counts {
