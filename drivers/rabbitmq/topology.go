@@ -79,7 +79,7 @@ type queueKind struct {
 // kind returns the kind of queue created for a destination with a number of replicas.
 func (c *conn) kind(replicas int) queueKind {
 	k := c.cfg.queueKind(replicas)
-	if k.kind == classic && c.versioned() && c.cfg.ClassicVersion != server {
+	if k.kind == classic && c.onlyVersion() == "" && c.cfg.ClassicVersion != server {
 		k.version = c.cfg.ClassicVersion
 	}
 	return k
@@ -110,8 +110,17 @@ func (c *conn) refuses(k queueKind) error {
 	return nil
 }
 
-// versioned reports whether the server has two storage versions for classic queues.
-func (c *conn) versioned() bool { return !c.before(3, 10) && c.before(4, 0) }
+// onlyVersion returns the storage version of classic queues where the server has only one, and
+// otherwise "".
+func (c *conn) onlyVersion() string {
+	switch {
+	case c.release.Before(3, 10):
+		return "1"
+	case c.release.Before(4, 0):
+		return ""
+	}
+	return "2"
+}
 
 // note makes Delete, or Close with an existing exchange, remove a subscription's queue.
 func (c *conn) note(destination, queue string) {
