@@ -93,10 +93,10 @@ libzmq: ## test the driver zeromq with the C library of ZeroMQ's makers
 
 check: lint ## run linters, house rules, and checks of links and generated files
 	go test ./internal/policy
-	go test ./internal/scenario ./internal/suite ./internal/finding ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
+	go test ./internal/scenario ./internal/series/suite ./internal/finding ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
 
 generate: ## write the generated files again: schemas, tables, driver pages
-	go test ./internal/scenario ./internal/suite ./internal/finding ./internal/cli -run 'UpToDate|ThePageListsEveryKey' -update
+	go test ./internal/scenario ./internal/series/suite ./internal/finding ./internal/cli -run 'UpToDate|ThePageListsEveryKey' -update
 
 bench: ## measure cost, allocations and lateness of the hot path
 	go test -run '^$$' -bench . -benchmem ./schedule ./internal/stamp ./internal/ledger ./internal/pace ./measure ./engine

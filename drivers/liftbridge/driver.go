@@ -86,7 +86,7 @@ type Config struct {
 	Address       []string      `option:"address" help:"Servers to begin with, as host:port; they name the others."`
 	Acks          string        `option:"acks" allowed:"leader,all,none" firm:"all" help:"Replicas that have written a message before it is acknowledged: the leader, or all that are in sync; none: no acknowledgement."`
 	MinInsync     int           `option:"min-insync" min:"1" firm:"2,3" help:"Replicas that must be in sync for a message to be committed, in streams that weir makes (min.insync.replicas); at most all."`
-	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time to connect, of a question and of an acknowledgement."`
+	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time of a question and of an acknowledgement."`
 	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect or subscribe again. The attempts never end."`
 	Version       string        `option:"version" help:"Version of the servers, which they do not report."`
 }
@@ -125,24 +125,35 @@ var words = failure.Map{Is: func(err error) error {
 	return nil
 }}
 
-// connect creates a client with the first server that answers, within ctx and the option timeout.
+// connect creates a client with the first server that answers.
 func (c *Config) connect(ctx context.Context) (client.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
 	all, last := servers.All("address", c.Address)
 	for _, at := range all.HostPorts() {
 		var k client.Client
-		var err error
-		if !gate.Within(ctx, func() {
-			k, err = client.Connect([]string{at}, client.AckWaitTime(c.Timeout), client.ResubscribeWaitTime(0))
-		}, func() { end(k) }) {
-			return nil, fmt.Errorf("%w: %s does not answer", driver.ErrUnreachable, at)
-		}
-		if last = err; err == nil {
+		k, last = c.connectTo(ctx, at)
+		if last == nil {
 			return k, nil
 		}
 	}
 	return nil, words.Unreachable(last)
+}
+
+// slowConnect is the longest that connecting by a live server takes while another of three is dead: the client asks two
+// servers for their list of servers, and each waits 3 s (defaultFetchBrokerInfoTimeout) for the dead one's answer.
+const slowConnect = 10 * time.Second
+
+// connectTo connects to the servers by one of them.
+func (c *Config) connectTo(ctx context.Context, at string) (client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(c.Timeout, slowConnect))
+	defer cancel()
+	var k client.Client
+	var err error
+	if !gate.Within(ctx, func() {
+		k, err = client.Connect([]string{at}, client.AckWaitTime(c.Timeout), client.ResubscribeWaitTime(0))
+	}, func() { end(k) }) {
+		return nil, fmt.Errorf("%w: %s does not answer", driver.ErrUnreachable, at)
+	}
+	return k, err
 }
 
 // end closes a client, which may wait for the network.

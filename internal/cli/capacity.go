@@ -10,10 +10,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"

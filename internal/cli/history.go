@@ -67,7 +67,9 @@ func (c *historyCommand) look(ctx context.Context, e *env) Code {
 	if !ok {
 		return Usage
 	}
+	o.Memo = history.OpenMemo(e.cached(changesFile), buildinfo.Version())
 	found, err := history.Of(runs, o)
+	e.keep(o.Memo)
 	if err != nil {
 		e.complainEach(err)
 		few := (*history.FewError)(nil)
@@ -90,13 +92,32 @@ func (c *historyCommand) look(ctx context.Context, e *env) Code {
 	return OK
 }
 
-// indexFile returns the file of a folder's index in the user's cache; "" if there is no place for it.
-func (e *env) indexFile(dir string) string {
+// changesFile is the file of a history.Memo in the user's cache.
+const changesFile = "changes.json"
+
+// keep saves a memo. Without it the next history only takes longer.
+func (e *env) keep(m *history.Memo) {
+	if err := m.Save(); err != nil {
+		e.log.Debug("changes of histories are not kept", "error", err)
+	}
+}
+
+// cached returns the path of a file in the user's cache for verbs that read many runs; "" if there is no place for it.
+func (e *env) cached(name string) string {
 	cache, err := broker.CacheDir(e.Env)
 	if err != nil {
 		return ""
 	}
-	file, err := index.FileIn(filepath.Join(cache, "serve"), dir)
+	return filepath.Join(cache, "serve", name)
+}
+
+// indexFile returns the file of a folder's index in the user's cache; "" if there is no place for it.
+func (e *env) indexFile(dir string) string {
+	cache := e.cached("")
+	if cache == "" {
+		return ""
+	}
+	file, err := index.FileIn(cache, dir)
 	if err != nil {
 		return ""
 	}

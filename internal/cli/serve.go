@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/quantity"
@@ -71,6 +72,7 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 		return e.refused(errors.Join(fmt.Errorf("--start: others could read the token on its way to %s (--listen 127.0.0.1:PORT, or --tls-cert and --tls-key)", l.Addr()), l.Close(), x.Close()))
 	}
 	o := serve.Options{Index: x, Weir: buildinfo.Version(), Names: c.Name, Token: token, TLS: config != nil, Log: e.log}
+	o.Changes = history.OpenMemo(e.cached(changesFile), o.Weir)
 	if config != nil {
 		o.Names = append(o.Names, config.Certificates[0].Leaf.DNSNames...)
 	}
@@ -92,7 +94,9 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	case !admission.OnLoopback(l.Addr().String()) && token == "":
 		e.say("weir: everyone who reaches this address can read the results (--token-file FILE asks for a token)")
 	}
-	if err := errors.Join(s.Answer(ctx, l), x.Close()); err != nil {
+	err = errors.Join(s.Answer(ctx, l), x.Close())
+	e.keep(o.Changes)
+	if err != nil {
 		return e.failed(fmt.Errorf("serving: %w", err))
 	}
 	return OK
@@ -211,11 +215,10 @@ func (c *serveCommand) index(ctx context.Context, e *env) (*index.Index, error) 
 		}
 		return x, nil
 	}
-	cache, err := broker.CacheDir(e.Env)
-	if err != nil {
+	if _, err := broker.CacheDir(e.Env); err != nil {
 		return nil, fmt.Errorf("%w; or name the index with --index FILE", err)
 	}
-	file, err := index.FileIn(filepath.Join(cache, "serve"), dir)
+	file, err := index.FileIn(e.cached(""), dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--index FILE puts it elsewhere)", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/series"
-	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/drivers/all"
-	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/series/suite"
 )
 
 func TestThePageOfSuitesListsEveryField(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/internal/userfile"
 )
 

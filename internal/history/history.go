@@ -55,6 +55,7 @@ type Options struct {
 	Least  float64 // changes smaller than this fraction are omitted: 0.02 is 2 %; 0: none are
 	Latest int     // changes within this many runs of the end are new
 	Seed   uint64  // of the permutations
+	Memo   *Memo   // keeps what was found; nil: nothing is kept
 }
 
 // A History is what Of found.
@@ -283,7 +284,7 @@ func stepShows(n, at, tests int, o Options) bool {
 	for i := at; i < n; i++ {
 		x[i] = 1
 	}
-	return len(stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
+	return len(o.Memo.changePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
 }
 
 // steps returns the steps to try, in percent.
@@ -317,7 +318,7 @@ func shows(figures []Figure, tests int, o Options) *Shows {
 				x[i] += math.Log1p(percent / 100)
 			}
 		}
-		return len(stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
+		return len(o.Memo.changePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
 	}
 	if found(0) { // an omitted change
 		return nil
@@ -363,7 +364,7 @@ func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure 
 		}
 	}
 	known := values.Values()
-	found := stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)
+	found := o.Memo.changePoints(x, o.Alpha/float64(tests), o.Seed)
 	for i, c := range found {
 		from, to := 0, len(x)
 		if i > 0 {

@@ -11,7 +11,7 @@ const several = "several"
 
 // grouped returns rows in which one stands for the runs of a series, and a search for its probes. The rows of the
 // group open follow its own.
-func grouped(found []*entry, open string) []Row {
+func grouped(found []*entry, open string) []*Row {
 	searches := map[string]bool{}
 	for _, e := range found {
 		if e.Row.Kind == Capacity {
@@ -38,14 +38,14 @@ func grouped(found []*entry, open string) []Row {
 			members[k] = append(members[k], &e.Row)
 		}
 	}
-	var out []Row
+	out := make([]*Row, 0, len(found))
 	begun := map[string]bool{}
 	for _, e := range found {
 		k := keyOf(&e.Row)
 		all := members[k]
 		switch {
 		case k == "", len(all) < 2 && !searches[k]:
-			out = append(out, e.Row)
+			out = append(out, &e.Row)
 			continue
 		case searches[k] && e.Row.Kind != Capacity, begun[k]:
 			continue
@@ -56,12 +56,12 @@ func grouped(found []*entry, open string) []Row {
 			head = together(all)
 		}
 		head.Group, head.Members = k, len(all)
-		out = append(out, head)
+		out = append(out, &head)
 		for _, r := range all {
 			if k == open {
 				inside := *r
 				inside.Group = k
-				out = append(out, inside)
+				out = append(out, &inside)
 			}
 		}
 	}

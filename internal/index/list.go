@@ -140,20 +140,22 @@ func (x *Index) List(ctx context.Context, q Query) (Listing, error) {
 			l.Runs++
 		}
 	}
+	var rows []*Row
 	if q.Grouped {
-		l.Rows = grouped(found, q.Open)
+		rows = grouped(found, q.Open)
 	} else {
-		l.Rows = make([]Row, len(found))
-		for i, e := range found {
-			l.Rows[i] = e.Row
+		for _, e := range found {
+			rows = append(rows, &e.Row)
 		}
 	}
-	l.Total = len(l.Rows)
+	l.Total = len(rows)
 	if q.Most <= 0 || q.Most > MostListed {
 		q.Most = MostListed
 	}
-	l.Rows = l.Rows[min(max(0, q.From), len(l.Rows)):]
-	l.Rows = l.Rows[:min(q.Most, len(l.Rows))]
+	rows = rows[min(max(0, q.From), len(rows)):]
+	for _, r := range rows[:min(q.Most, len(rows))] {
+		l.Rows = append(l.Rows, *r)
+	}
 	return l, ctx.Err()
 }
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/result"
 )
 

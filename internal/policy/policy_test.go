@@ -97,7 +97,7 @@ var levels = map[string]int{
 	"internal/metrics":           4,
 	"internal/export":            4,
 	"internal/omb":               1, // another tool's files, as scenario trees
-	"internal/capacity":          4,
+	"internal/series/capacity":   4,
 	"internal/compare":           4,
 	"internal/history":           5,
 	"internal/coordinator":       4,
@@ -111,7 +111,7 @@ var levels = map[string]int{
 	"internal/varint":            0,
 	"internal/index":             5,
 	"internal/serve":             10,
-	"internal/suite":             7,
+	"internal/series/suite":      7,
 	"internal/fleet":             7, // the coordinator
 	"internal/glossary":          2,
 	"internal/buildinfo":         2,

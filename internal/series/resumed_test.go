@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/series/capacity"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/measure"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/result"
 )
 

@@ -120,8 +120,16 @@ func given(names []string) string {
 // chosen returns the runs for the names of runs or of folders.
 func (s *Server) chosen(ctx context.Context, names []string, most int) ([]string, error) {
 	var dirs []string
+	seen := map[string]bool{}
 	for _, name := range names {
-		l, err := s.o.Index.List(ctx, index.Query{Below: path.Clean(name), Kinds: []index.Kind{index.Ended}, Sort: "oldest", Most: most + 1})
+		name = path.Clean(name)
+		if row, err := s.o.Index.Row(ctx, name); err == nil && row.Kind == index.Ended {
+			if !seen[name] {
+				dirs, seen[name] = append(dirs, name), true
+			}
+			continue
+		}
+		l, err := s.o.Index.List(ctx, index.Query{Below: name, Kinds: []index.Kind{index.Ended}, Sort: "oldest", Most: most + 1})
 		if err != nil {
 			return nil, err
 		}
@@ -129,13 +137,16 @@ func (s *Server) chosen(ctx context.Context, names []string, most int) ([]string
 			return nil, refuse(http.StatusNotFound, "%s: there is no such run, and no run below it", name)
 		}
 		for _, row := range l.Rows {
-			if !slices.Contains(dirs, row.Dir) {
-				dirs = append(dirs, row.Dir)
+			if !seen[row.Dir] {
+				dirs, seen[row.Dir] = append(dirs, row.Dir), true
 			}
 		}
 		if len(dirs) > most {
-			return nil, refuse(http.StatusBadRequest, "there are more than %d runs (choose fewer)", most)
+			break
 		}
+	}
+	if len(dirs) > most {
+		return nil, refuse(http.StatusBadRequest, "there are more than %d runs (choose fewer)", most)
 	}
 	return dirs, nil
 }
@@ -270,7 +281,7 @@ func (s *Server) historyPage(ctx context.Context, q index.Query) ([]byte, error)
 	if len(all.Runs) < history.LeastRuns {
 		return nil, fmt.Errorf("%w: these are %d (%d or more of one name, with the same settings)", history.ErrTooFew, len(all.Runs), history.LeastRuns)
 	}
-	found, err := history.Of(all.Runs, history.Options{Alpha: alpha, Latest: latest, Seed: 1})
+	found, err := history.Of(all.Runs, history.Options{Alpha: alpha, Latest: latest, Seed: 1, Memo: s.o.Changes})
 	if err != nil {
 		return nil, refusal{http.StatusUnprocessableEntity, err}
 	}

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
@@ -47,7 +48,8 @@ type Options struct {
 	Names []string // allowed host names, besides addresses, localhost and the host's own name
 	Log   *slog.Logger
 
-	Starter *Starter // starts runs from a form; nil: read-only. Requires Token
+	Changes *history.Memo // of the histories; nil: none
+	Starter *Starter      // starts runs from a form; nil: read-only. Requires Token
 }
 
 // A Server shows the runs of one folder.

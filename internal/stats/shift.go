@@ -51,19 +51,62 @@ func HodgesLehmann(a, b []float64, conf float64) Shift {
 			d = append(d, y-x)
 		}
 	}
-	slices.Sort(d)
-	s := Shift{Estimate: middle(d)}
+	n := len(d)
+	s := Shift{Estimate: math.NaN()}
+	if n == 0 {
+		return s
+	}
+	upper := smallest(d, n/2)
+	s.Estimate = upper
+	if n%2 == 0 {
+		s.Estimate = middle([]float64{slices.Max(d[:n/2]), upper})
+	}
 	k := shiftRank(len(a), len(b), (1-conf)/2)
 	if k == 0 {
 		return s
 	}
-	if lo := d[k-1]; !math.IsInf(lo, 0) {
+	// Each end lies on its side of the middle.
+	if lo := smallest(d[:n/2+1], k-1); !math.IsInf(lo, 0) {
 		s.Lo = &lo
 	}
-	if hi := d[len(d)-k]; !math.IsInf(hi, 0) {
+	if hi := smallest(d[n/2:], n-k-n/2); !math.IsInf(hi, 0) {
 		s.Hi = &hi
 	}
 	return s
+}
+
+// smallest returns the value at index k of the sorted x, and reorders x: none before k is larger, none after it is
+// smaller. It takes a time that grows with len(x), where sorting takes several times that. Values must not be NaN.
+//
+// Source: C. A. R. Hoare, "Algorithm 65: Find", Comm. ACM 4 (1961).
+func smallest(x []float64, k int) float64 {
+	for from, to := 0, len(x)-1; from < to; {
+		a, b, c := x[from], x[(from+to)/2], x[to]
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, j := from, to
+		for i <= j {
+			for x[i] < pivot {
+				i++
+			}
+			for x[j] > pivot {
+				j--
+			}
+			if i <= j {
+				x[i], x[j] = x[j], x[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case k <= j:
+			to = j
+		case k >= i:
+			from = i
+		default:
+			return x[k]
+		}
+	}
+	return x[k]
 }
 
 // HodgesLehmannRatio estimates by which factor b lies above a: HodgesLehmann of the logarithms,

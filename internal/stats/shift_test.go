@@ -3,6 +3,7 @@ package stats
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -134,5 +135,24 @@ func TestMedian(t *testing.T) {
 	}
 	if got := Median(nil); !math.IsNaN(got) {
 		t.Errorf("of nothing: %v", got)
+	}
+}
+
+// With ties, and with bounds as infinite values.
+func TestSmallestMatchesSorting(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := range 60 {
+		for k := range n {
+			x := make([]float64, n)
+			for i := range x {
+				if x[i] = float64(rng.IntN(1 + n)); rng.IntN(9) == 0 {
+					x[i] = math.Inf(1)
+				}
+			}
+			sorted := slices.Sorted(slices.Values(x))
+			if got := smallest(x, k); got != sorted[k] || slices.Max(x[:k+1]) != got || slices.Min(x[k:]) != got {
+				t.Fatalf("smallest(%d) of %v = %v", k, sorted, got)
+			}
+		}
 	}
 }

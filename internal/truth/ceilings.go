@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"

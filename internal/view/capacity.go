@@ -7,9 +7,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"

@@ -3,7 +3,7 @@ package view
 import (
 	"bytes"
 
-	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/result"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/result"
 )
 

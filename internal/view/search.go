@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )

@@ -12,8 +12,8 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/internal/stats"
-	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )

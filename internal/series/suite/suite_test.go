@@ -32,7 +32,7 @@ func inputs(t *testing.T) scenario.Inputs {
 }
 
 func TestTheSchemaIsUpToDate(t *testing.T) {
-	golden.File(t, filepath.Join("..", "..", "docs", "formats", "suite.schema.json"), string(JSONSchema()))
+	golden.File(t, filepath.Join("..", "..", "..", "docs", "formats", "suite.schema.json"), string(JSONSchema()))
 }
 
 // Each row works with each of its systems, at full length and scaled, and the file fits the schema.
