@@ -149,7 +149,7 @@ func TestInABrowserRunsAreCompared(t *testing.T) {
 	b.shot("refused")
 	b.do(chromedp.Navigate(srv.URL + "/"))
 	b.do(chromedp.SetValue(`.folders input[name=a]`, "fast", chromedp.ByQuery), chromedp.SetValue(`.folders input[name=b]`, "slow", chromedp.ByQuery), chromedp.Click(`button[formaction="/compare"]`, chromedp.ByQuery))
-	b.says(`document.querySelector("h1").textContent`, "Comparison of A (fast) and B (slow)")
+	b.says(`document.querySelector("h1").textContent`, "Comparison of nats and kafka")
 	b.fits()
 	b.shot("compare")
 	b.do(chromedp.Navigate(srv.URL+"/?system=nats"), chromedp.Click(`a[href^="/history"]`, chromedp.ByQuery))
