@@ -222,7 +222,7 @@ func (d *drive) give(ctx context.Context) error {
 	for i, a := range d.abouts {
 		b := protocol.Encode(&protocol.Job{
 			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
-			Options: d.run.Options, Servers: d.run.Servers, Index: i, Agents: d.names(), Workers: d.workers,
+			Options: d.run.Options, Servers: d.run.Servers, Index: i, Agents: d.names(), Workers: d.workers, Wire: cfg.Wire,
 		})
 		if most := min(protocol.JobSize, int(d.f.nc.MaxPayload())) - admission.Overhead; len(b) > most {
 			return fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", len(b), most)

@@ -28,7 +28,7 @@ func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
 	p.observer.Doing("calibrating the pacing clock")
 	cfg := p.scenario.Config(p.id, p.run)
 	cfg.FIFO = p.fifo && p.team.fleet == nil // in a fleet the agents decide
-	cfg.Wire = p.wire != WireOff && p.team.fleet == nil
+	cfg.Wire = p.wire != WireOff
 	cfg.Pace(pace.Cores())
 	if cfg.FIFO && !cfg.Calibration.FIFO {
 		p.observer.Note("--fifo: a lane %s", cfg.Calibration.Why)

@@ -107,7 +107,7 @@ func newTask(a *Agent, j *protocol.Job) (*task, error) {
 	t.cfg = s.Config(j.Run, j.Number)
 	t.cfg.OnOpen = func(facts func(context.Context) (driver.Facts, error)) { t.facts.Store(&facts) }
 	t.cfg.Worker = j.Workers[j.Index]
-	t.cfg.Clock, t.cfg.Log = t.clock, a.Log
+	t.cfg.Clock, t.cfg.Log, t.cfg.Wire = t.clock, a.Log, j.Wire
 	t.cfg.OnStart, t.cfg.OnInterval, t.cfg.OnEvent, t.cfg.OnLedger = t.start, t.interval, t.event, t.ledger
 	t.owners = make([]int, t.cfg.Plan.Producers)
 	for p := range t.owners {
