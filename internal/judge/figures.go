@@ -246,7 +246,7 @@ func figures(s *subject, judged []result.Figure) check {
 		if f.Name == "confirmed.rate" || f.Name == "received.rate" {
 			continue
 		}
-		if family, _, _ := cutLast(f.Name, ".p"); strings.HasSuffix(family, systemFamily) {
+		if OfSystem(f.Name) {
 			if f.Quotable {
 				systems++
 			}

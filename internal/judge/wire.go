@@ -3,6 +3,7 @@ package judge
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/stats"
@@ -111,6 +112,12 @@ func (s *subject) parts(latency string) *result.WireParts {
 func SystemName(latency string) string { return latency + systemFamily }
 
 const systemFamily = ".system"
+
+// OfSystem reports whether a figure is of what the network and the system took.
+func OfSystem(figure string) bool {
+	family, _, _ := cutLast(figure, ".p")
+	return strings.HasSuffix(family, systemFamily)
+}
 
 // systemFigures judges each percentile of what the network and the system took.
 func (s *subject) systemFigures(shared []mark, changes []change) (out []result.Figure) {

@@ -264,7 +264,12 @@ func whyNot(r *result.Result) (lines []string) {
 	if figures == nil {
 		figures = judge.Figures(r)
 	}
-	slices.SortStableFunc(figures, func(a, b result.Figure) int { return cmp.Compare(b.Part, a.Part) })
+	slices.SortStableFunc(figures, func(a, b result.Figure) int {
+		if x, y := judge.OfSystem(a.Name), judge.OfSystem(b.Name); x != y { // a screen shows whole latencies
+			return map[bool]int{false: -1, true: 1}[x]
+		}
+		return cmp.Compare(b.Part, a.Part)
+	})
 	var causes []string
 	for _, f := range figures {
 		if !f.Quotable && !slices.Contains(causes, f.By) {

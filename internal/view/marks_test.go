@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
 
@@ -49,5 +50,16 @@ func TestAFindingIsPrintedOnce(t *testing.T) {
 	}
 	if s := html.String(); !strings.Contains(s, "the second") || !strings.Contains(s, "suspect, included in lateness") {
 		t.Error("the page of a browser does not say with what hiccups is told")
+	}
+}
+
+// TestWholeLatenciesAreExplainedFirst: a screen has a line for one cause.
+func TestWholeLatenciesAreExplainedFirst(t *testing.T) {
+	t.Parallel()
+	r := &result.Result{Verdict: result.Verdict{Figures: []result.Figure{
+		{Name: "send.system.p90", By: judge.CheckWire, Part: 1, Why: "left out"}, {Name: "send.p99", By: judge.CheckHiccups, Part: 0.2, Why: "stalls"},
+	}}}
+	if got := whyNot(r); len(got) != 2 || got[0] != "send p99: stalls" {
+		t.Errorf("%q", got)
 	}
 }
