@@ -22,7 +22,7 @@ type pacing struct {
 }
 
 func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
-	if warning := heedMemory(p.scenario); warning != "" {
+	if warning := checkMemory(p.scenario); warning != "" {
 		p.note("%s", warning)
 	}
 	p.observer.Doing("calibrating the pacing clock")
@@ -31,12 +31,12 @@ func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
 	cfg.Wire = p.wire != WireOff
 	cfg.Pace(pace.Cores())
 	if cfg.FIFO && !cfg.Calibration.FIFO {
-		p.observer.Note("--fifo: a lane %s", cfg.Calibration.Why)
+		p.observer.Note("--fifo: a pacer %s", cfg.Calibration.Why)
 	}
 	cfg.Clock = pace.NewClock()
 	cfg.Log = p.host.Log
 	cfg.OnEvent = p.event
-	p.cost, err = truth.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Lanes)
+	p.cost, err = truth.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Pacers)
 	p.cfg = cfg
 	return err
 }

@@ -68,11 +68,11 @@ func (t *single) faultLogs() {
 }
 
 func (t *single) logLines(log *result.ServerLog) {
-	told, from := firstOfEach(log.Lines, mostLogLines), originOf(t.r)
-	for _, l := range told {
+	lines, from := firstOfEach(log.Lines, mostLogLines), originOf(t.r)
+	for _, l := range lines {
 		t.Labelled("", plain(fmt.Sprintf("%s, %s: %s", named(l), from.says(l.TNS), ended(layout.Printable(l.Text), longLogLine))))
 	}
-	if text := further(log, len(log.Lines)-len(told)); text != "" {
+	if text := further(log, len(log.Lines)-len(lines)); text != "" {
 		t.Labelled("", plain(text))
 	}
 }
