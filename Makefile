@@ -1,5 +1,5 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: help build packages long concurrent test test-all test-long race systems systems-tests systems-ran tested lint chart vet cross libzmq check generate bench size lines
+.PHONY: help build packages long concurrent test test-all test-long race systems systems-tests systems-ran tested lint chart vet cross libzmq check generate bench accuracy size lines
 SHELL = bash -o pipefail
 
 # Packages whose tests import one of drivers/…; with the tag systems there are more. What imports drivers/internal/served
@@ -111,6 +111,11 @@ bench: ## measure cost, allocations and lateness of the hot path
 	go test -run '^$$' -bench . -benchmem ./schedule ./internal/stamp ./internal/ledger ./internal/pace ./measure ./engine
 
 # Stripped, as a release is. internal/policy bounds the packages.
+accuracy: ## measure docs/accuracy.md again, on a host that does nothing else
+	go build -trimpath -buildvcs=true -o weir ./cmd/weir
+	./weir calibrate --json >docs/results/accuracy.json
+	go test ./internal/view -run TestThePageOnAccuracyIsUpToDate -update
+
 size: ## print what weir and weir-all compile, and the size of their binaries; weir may have 80 MB
 	@for p in weir weir-all; do \
 		go build -trimpath -ldflags='-s -w' -o .size ./cmd/$$p && bytes=$$(wc -c <.size) && rm .size || exit; \

@@ -43,6 +43,9 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	if r.cfg.Calibration.Samples > 0 {
 		stopHiccups = host.StartHiccups(clock, time.Millisecond, func(at, overshoot int64) {
 			r.recorder.Hiccup(at-overshoot, overshoot)
+			if r.wire != nil {
+				r.wire.Woke(at, overshoot)
+			}
 			stalls.wake(at, overshoot)
 		})
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/stamp"
@@ -14,7 +15,7 @@ func (r *run) openWire() {
 		return
 	}
 	if r.cfg.Mode != Stream && r.cfg.Mode != Produce {
-		r.wireMissing = "they are recorded in the modes stream and produce"
+		r.wireMissing = finding.New("wire.modes").String()
 		return
 	}
 	w, err := wire.Open()

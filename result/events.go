@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/measure"
 )
 
 // maxRecord bounds a line of events.jsonl and of host.jsonl.
@@ -22,6 +23,42 @@ func Events(r io.Reader) iter.Seq2[Event, error] { return records[Event](r, Sche
 // at a time.
 func Samples(r io.Reader) iter.Seq2[host.Sample, error] {
 	return records[host.Sample](r, SchemaHost, "sample")
+}
+
+// A Progress is a line of live.jsonl: how far a run is. Its counts are since the run's start.
+type Progress struct {
+	TNS       int64  `json:"t_ns"` // since the epoch
+	Scheduled uint64 `json:"scheduled"`
+	Sent      uint64 `json:"sent"`
+	Dropped   uint64 `json:"dropped"`
+	Confirmed uint64 `json:"confirmed"`
+	Failed    uint64 `json:"failed"`
+	Received  uint64 `json:"received"`
+	Backlog   uint64 `json:"backlog"` // of the subscription that is furthest behind
+	Missed    uint64 `json:"missed"`  // that a lone consumer was passed over with, in a system that sends nothing twice
+}
+
+// Add adds an interval, and returns the sum.
+func (p *Progress) Add(iv *measure.Interval) Progress {
+	for i := range iv.Counters {
+		c := &iv.Counters[i]
+		p.Scheduled += c.Scheduled
+		p.Sent += c.Sent
+		p.Dropped += c.Dropped
+		p.Confirmed += c.Confirmed
+		p.Failed += c.Failed
+		p.Received += c.Received
+	}
+	p.TNS, p.Backlog, p.Missed = iv.To, iv.Backlog.Waiting(), 0
+	for _, b := range iv.Backlog {
+		p.Missed += b.Passed
+	}
+	return *p
+}
+
+// AllProgress reads the lines of a live.jsonl after its first, with errors as in Events.
+func AllProgress(r io.Reader) iter.Seq2[Progress, error] {
+	return records[Progress](r, SchemaLive, "progress")
 }
 
 // records reads a log. Its first line names its schema.

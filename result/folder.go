@@ -26,6 +26,7 @@ const (
 	FileEvents      = "events.jsonl"
 	FileReport      = "report.html"
 	FileHost        = "host.jsonl"
+	FileLive        = "live.jsonl" // of a run in progress
 )
 
 // FileSeries is the plan of several runs, in their common folder.
@@ -48,6 +49,7 @@ type Folder struct {
 	events *appender
 	count  int
 	host   *appender
+	live   *appender // nil: nothing was counted, or the run has its result
 	errs   []error
 	closed bool
 }
@@ -162,6 +164,19 @@ func (f *Folder) AppendSample(s host.Sample) error {
 	return f.record(f.host, FileHost, s)
 }
 
+// AppendProgress appends a line to live.jsonl, creating it if necessary. WriteResult removes the file.
+func (f *Folder) AppendProgress(p Progress) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.live == nil {
+		f.live = f.appendTo(FileLive)
+		if _, err := fmt.Fprintf(f.live, "{\"schema\": %q}\n", SchemaLive); err != nil {
+			return f.keep(err)
+		}
+	}
+	return f.record(f.live, FileLive, p)
+}
+
 // record appends a line to a log. The lock must be held.
 func (f *Folder) record(a *appender, name string, v any) error {
 	line, err := json.Marshal(v)
@@ -192,7 +207,17 @@ func (f *Folder) WriteResult(r *Result) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", FileResult, err)
 	}
-	return f.write(FileResult, b)
+	if err := f.write(FileResult, b); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.live == nil {
+		return nil
+	}
+	err = f.live.close()
+	f.live = nil
+	return f.keep(errors.Join(err, os.Remove(filepath.Join(f.dir, FileLive))))
 }
 
 // Marshal returns r as the text of result.json, with schema and required lists set; it does not
@@ -290,7 +315,7 @@ func (f *Folder) Close() error {
 		if f.events == nil {
 			_ = f.startEvents() // the error is kept
 		}
-		for _, a := range []*appender{f.hlog, f.events, f.host} {
+		for _, a := range []*appender{f.hlog, f.events, f.host, f.live} {
 			if a != nil {
 				_ = f.keep(a.close())
 			}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -407,5 +408,47 @@ func TestIntervalsMustBeStartedOnce(t *testing.T) {
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A run in progress counts in a file of its own, which its result replaces.
+func TestProgressLastsUntilResult(t *testing.T) {
+	f, err := Create(filepath.Join(t.TempDir(), "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	iv := &measure.Interval{To: 1e9, Backlog: measure.Backlog{{Missing: 5, Passed: 2}, {Missing: 1}}}
+	iv.Counters[measure.WarmUp].Scheduled, iv.Counters[measure.Measure].Scheduled, iv.Counters[measure.Measure].Failed = 3, 4, 1
+	var sum Progress
+	want := []Progress{
+		{TNS: 1e9, Scheduled: 7, Failed: 1, Backlog: 3, Missed: 2},
+		{TNS: 2e9, Scheduled: 14, Failed: 2, Backlog: 3, Missed: 2},
+	}
+	for i := range want {
+		iv.To = int64(i+1) * 1e9
+		if err := f.AppendProgress(sum.Add(iv)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(f.Dir(), FileLive)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []Progress
+	for p, err := range AllProgress(bytes.NewReader(b)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, p)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the file holds %+v, want %+v", got, want)
+	}
+	if err := errors.Join(f.WriteResult(new(Result)), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("beside a result there is %s: %v", path, err)
 	}
 }

@@ -18,6 +18,7 @@ const (
 	SchemaEvents      = "weir.events/v1"
 	SchemaReport      = "weir.report/v1"
 	SchemaHost        = "weir.host/v1"
+	SchemaLive        = "weir.live/v1"
 )
 
 // A Result is result.json: all figures of one run. Names ending in NS are

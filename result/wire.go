@@ -14,6 +14,7 @@ type Wire struct {
 	Segments     uint64     `json:"segments"`                // recorded
 	LostSegments uint64     `json:"lost_segments,omitempty"` // found no room, each of which ended a window
 	Connections  int        `json:"connections"`             // TCP connections of the process
+	SameHost     bool       `json:"same_host,omitempty"`     // the system is on this host too: system includes what it waited for cores
 	CostShare    *float64   `json:"cost_share,omitempty"`    // estimated share of recording in the process's processor time; absent if unknown
 	Send         *WireParts `json:"send,omitempty"`          // until the confirmation came in; absent if nothing is known
 	E2E          *WireParts `json:"e2e,omitempty"`           // until the delivery came in
@@ -51,4 +52,6 @@ type WireAt struct {
 	HostInNS   int64   `json:"host_in_ns"`
 	HostShare  float64 `json:"host_share"`      // lateness, host_out and host_in, of the sum: at least that is this host's
 	HostMost   float64 `json:"host_share_most"` // the same with held: at most that is
+
+	Moved *float64 `json:"moved,omitempty"` // by which share of the percentile this host moved it beyond what it usually adds, as the sampled messages show; absent if they do not stand for the run
 }

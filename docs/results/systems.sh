@@ -60,10 +60,10 @@ real redis-streams-3 'Redis Streams, WAIT 2' redis-streams --nodes 3 --option wa
 real redis-streams-9 'Redis Cluster, 100 streams, WAIT 2' redis-streams --nodes 9 --partitions 100 --option wait-replicas=2 --guarantee replicated
 real postgres 'PostgreSQL' postgres --guarantee persisted
 real postgres-3 'PostgreSQL, ANY 1 of two standbys' postgres --nodes 3 --replication 3 --guarantee persisted
-real rabbitmq 'RabbitMQ 3, durable classic queue' rabbitmq --option queue=classic --guarantee persisted
-real rabbitmq-3 'RabbitMQ 3, quorum queue of three' rabbitmq --nodes 3 --replication 3 --guarantee persisted
-real rabbitmq4 'RabbitMQ 4, quorum queue of one node' rabbitmq --recipe rabbitmq4 --option queue=quorum --guarantee persisted
-real rabbitmq4-3 'RabbitMQ 4, quorum queue of three' rabbitmq --recipe rabbitmq4 --nodes 3 --replication 3 --guarantee persisted
+real rabbitmq 'RabbitMQ 3, durable classic queue' rabbitmq --recipe rabbitmq3 --option queue=classic --guarantee persisted
+real rabbitmq-3 'RabbitMQ 3, quorum queue of three' rabbitmq --recipe rabbitmq3 --nodes 3 --replication 3 --guarantee persisted
+real rabbitmq4 'RabbitMQ 4, quorum queue of one node' rabbitmq --option queue=quorum --guarantee persisted
+real rabbitmq4-3 'RabbitMQ 4, quorum queue of three' rabbitmq --nodes 3 --replication 3 --guarantee persisted
 real rabbitmq-stream 'RabbitMQ stream' rabbitmq-stream
 real rabbitmq-stream-3 'RabbitMQ stream, three replicas' rabbitmq-stream --nodes 3 --replication 3 --guarantee replicated
 real kafka 'Kafka' kafka

@@ -98,7 +98,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 // TestRabbitMQGuaranteeIsRead: facts describe the existing queue, and a server other than RabbitMQ
 // is rejected.
 func TestRabbitMQGuaranteeIsRead(t *testing.T) {
-	s := shared.Up(t, 1, served.With{Recipe: "rabbitmq4"})
+	s := shared.Up(t, 1, served.With{Recipe: "rabbitmq"})
 	for kind, want := range map[string]driver.Confirms{
 		quorum:  {Guarantee: driver.Persisted, Stable: driver.StableFsync},
 		classic: {Guarantee: driver.Received, Stable: driver.StableOS},

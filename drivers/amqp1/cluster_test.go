@@ -15,7 +15,7 @@ import (
 // quorum queue on all of them.
 func TestConformanceOfACluster(t *testing.T) {
 	t.Run("RabbitMQ 4, three nodes", func(t *testing.T) {
-		s := served.Up(t, Definition(), 3, served.With{Recipe: "rabbitmq4"})
+		s := served.Up(t, Definition(), 3, served.With{Recipe: "rabbitmq"})
 		conformRabbitMQ(t, s, 3, quorum)
 		c := trial.Declared(t, Definition(), s.Options)
 		three := driver.Destination{Name: "three", Partitions: 1, Replicas: 3}

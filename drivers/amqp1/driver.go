@@ -55,7 +55,7 @@ func Definition() driver.Definition {
 				Server: Server{Persistence: "yes", Heap: "256m"},
 			}
 		},
-		Recipe: []byte(recipe + "---\n" + rabbitserver.Four()),
+		Recipe: []byte(recipe + "---\n" + rabbitserver.Recipe()),
 		Page:   driver.MustPage(page),
 	}
 }

@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 	})
 	for _, kind := range []string{quorum, classic} {
 		t.Run("RabbitMQ 4, "+kind, func(t *testing.T) {
-			s := shared.Up(t, 1, served.With{Recipe: "rabbitmq4"})
+			s := shared.Up(t, 1, served.With{Recipe: "rabbitmq"})
 			conformRabbitMQ(t, s, 1, kind)
 			t.Run("what is settled at the end stays settled", func(t *testing.T) { endsSettled(t, s) })
 		})

@@ -24,12 +24,13 @@ func TestPageGuaranteesMatchServers(t *testing.T) {
 		declared(t, c, 3)
 		f, err := c.Facts(t.Context())
 		want := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
-		if err != nil || f.Confirms != want || f.Name != "RabbitMQ" || !strings.HasPrefix(f.Version, "3.10.") || f.Nodes != 3 {
+		if err != nil || f.Confirms != want || f.Name != "RabbitMQ" || f.Version != "4.0.5" || f.Nodes != 3 {
 			t.Errorf("%+v, %v", f, err)
 		}
 	})
+	older := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq3"})
 	t.Run("a classic queue of which nobody says how it is stored", func(t *testing.T) {
-		c := open(t, driver.Run{}, options(one, "classic-version", "server", "management", ""))
+		c := open(t, driver.Run{}, options(older, "management", ""))
 		declared(t, c, 1)
 		f, err := c.Facts(t.Context())
 		if want := (driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}); err != nil || f.Confirms != want {
@@ -37,7 +38,7 @@ func TestPageGuaranteesMatchServers(t *testing.T) {
 		}
 	})
 	t.Run("a classic queue of which the plugin says how it is stored", func(t *testing.T) {
-		c := open(t, driver.Run{}, options(one, "classic-version", "server"))
+		c := open(t, driver.Run{}, options(older))
 		declared(t, c, 1)
 		f, err := c.Facts(t.Context())
 		if err != nil || f.Confirms.Guarantee != driver.Persisted || f.Settings["x-queue-version"] != "1" {
@@ -78,11 +79,9 @@ func TestExistingQueues(t *testing.T) {
 			"classic": {Guarantee: driver.Received, Stable: driver.StableOS}, "untyped": {Guarantee: driver.Received},
 			"quorum": {Guarantee: driver.Persisted, Stable: driver.StableFsync},
 		} {
-			o := options(s, "classic-version", "server")
+			o := options(s)
 			if !manage {
 				delete(o, "management")
-			} else if queue == "classic" {
-				want = driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
 			}
 			l := trial.NewLog()
 			c := open(t, driver.Run{Existing: true}, o)

@@ -50,7 +50,7 @@ func Definition() driver.Definition {
 			// is opened.
 		},
 		New:    func() driver.Config { return newConfig() },
-		Recipe: rabbitserver.Recipe(),
+		Recipe: []byte(rabbitserver.Recipe() + "---\n" + rabbitserver.Three()),
 		Page:   driver.MustPage(page),
 	}
 }
@@ -61,7 +61,7 @@ type conn struct {
 	run       driver.Run
 	tls       *tls.Config // nil: none
 	addresses []string
-	release   [2]int // of the oldest node's version: major, minor
+	release   rabbitserver.Version // of the oldest node
 	admin     admin
 	http      *management // nil: none
 	metrics   *metrics    // nil: none
@@ -148,30 +148,25 @@ func (c *conn) meet(ctx context.Context) error {
 	return err
 }
 
-// floor is the oldest supported version: the first one with quorum queues.
-const floorMajor, floorMinor = 3, 8
-
 // check returns an error for servers that are not RabbitMQ, or too old. During a rolling upgrade,
 // the oldest node decides.
 func (c *conn) check(links []*link) error {
 	for i, l := range links {
-		var r [2]int
-		if _, err := fmt.Sscanf(l.property("version"), "%d.%d", &r[0], &r[1]); err != nil {
-			return fmt.Errorf("%s: %w: %q %q is not a version of RabbitMQ", l.address, driver.ErrUnsupported, l.property("product"), l.property("version"))
+		r, err := rabbitserver.Release(l.property("version"))
+		if err != nil {
+			return fmt.Errorf("%s: %w: %q: %w", l.address, driver.ErrUnsupported, l.property("product"), err)
 		}
-		if i == 0 || slices.Compare(r[:], c.release[:]) < 0 {
+		if i == 0 || r.Before(c.release[0], c.release[1]) {
 			c.release = r
 		}
-		if c.before(floorMajor, floorMinor) {
-			return fmt.Errorf("%s: %w: version %s is too old (%d.%d or later)", l.address, driver.ErrUnsupported, l.property("version"), floorMajor, floorMinor)
+		if err := r.AtLeast(3, 8); err != nil { // the first one with quorum queues
+			return fmt.Errorf("%s: %w", l.address, err)
 		}
 	}
+	if v, only := c.cfg.ClassicVersion, c.onlyVersion(); v != server && only != "" && v != only {
+		return fmt.Errorf("option classic-version: %s: classic queues of RabbitMQ %d.%d have only version %s: %w", v, c.release[0], c.release[1], only, driver.ErrUnsupported)
+	}
 	return nil
-}
-
-// before reports whether the server is older than a version.
-func (c *conn) before(major, minor int) bool {
-	return slices.Compare(c.release[:], []int{major, minor}) < 0
 }
 
 // Close removes the queues bound to existing exchanges.

@@ -56,12 +56,8 @@ func TestConformance(t *testing.T) {
 		on(t, s, s.KillAndRestart, 1, map[string][]string{"delivery-mode": {transient}, "exchange": {direct}})
 	})
 	t.Run("three nodes", func(t *testing.T) { conform(t, 3, nil) })
-	t.Run("RabbitMQ 4", func(t *testing.T) {
-		s := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"})
-		on(t, s, s.Restart, 1, map[string][]string{"queue": {quorum}})
-	})
-	t.Run("RabbitMQ 4, three nodes", func(t *testing.T) {
-		s := served.Up(t, Definition(), 3, served.With{Recipe: "rabbitmq4"})
-		on(t, s, s.Restart, 3, map[string][]string{"queue": {quorum}})
+	t.Run("RabbitMQ 3", func(t *testing.T) {
+		s := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq3"})
+		on(t, s, s.Restart, 1, nil)
 	})
 }

@@ -94,10 +94,8 @@ func (c *conn) storage(ctx context.Context, destination string, k queueKind) que
 	switch {
 	case k.kind != classic || k.version != "" || destination == "":
 		return k
-	case c.before(3, 10):
-		k.version = "1"
-	case !c.versioned():
-		k.version = "2"
+	case c.onlyVersion() != "":
+		k.version = c.onlyVersion()
 	case c.http == nil || c.confirms(queueKind{kind: classic, durable: k.durable, version: "1"}).Guarantee != driver.Persisted:
 		return k
 	default:
@@ -124,22 +122,21 @@ func (c *conn) confirms(k queueKind) driver.Confirms {
 
 func (c *Config) known(k queueKind) driver.Known {
 	known := driver.KnownOf(c, "confirm", "delivery-mode")
-	known["queue"], known["durable"], known["classic-version"] = k.kind, strconv.FormatBool(k.durable), k.version
-	known["replication"] = strconv.Itoa(k.replicas)
+	known["queue"], known["durable"], known["replication"] = k.kind, strconv.FormatBool(k.durable), strconv.Itoa(k.replicas)
+	if k.version != "" || k.kind != classic {
+		known["classic-version"] = k.version
+	}
 	return known
 }
 
-// Known implements driver.GuaranteePredictor. Debian determines the server's version.
+// Known implements driver.GuaranteePredictor. The host's packages may decide the server's version.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
 		return driver.KnownOf(c, "confirm") // the existing queues decide the rest
 	}
 	k := c.queueKind(s.Replicas)
-	if k.kind == classic {
-		k.version = c.Server.ClassicVersion
-		if c.ClassicVersion != server {
-			k.version = c.ClassicVersion
-		}
+	if k.kind == classic && c.ClassicVersion != server {
+		k.version = c.ClassicVersion
 	}
 	return c.known(k)
 }

@@ -120,7 +120,8 @@ func TestOpenErrorsAreExplained(t *testing.T) {
 		{"authorities in a file that is not there", map[string][]string{"address": {tlsAddress}, "tls.ca": {ca + ".nosuch"}}, nil, "option tls.ca"},
 		{"a management plugin where there is none", map[string][]string{"address": {address}, "management": {"127.0.0.1:1"}}, driver.ErrUnreachable, "option management"},
 		{"a management plugin that is the broker", map[string][]string{"address": {address}, "management": {address}}, driver.ErrUnreachable, "option management"},
-		{"a server that is too old", map[string][]string{"address": {says(t, map[string]string{"product": "RabbitMQ", "version": "3.7.28"})}}, driver.ErrUnsupported, "version 3.7.28 is too old (3.8 or later)"},
+		{"a server that is too old", map[string][]string{"address": {says(t, map[string]string{"product": "RabbitMQ", "version": "3.7.28"})}}, driver.ErrUnsupported, "RabbitMQ 3.7 is too old (3.8 or later)"},
+		{"a storage version that the server lacks", map[string][]string{"address": {address}, "classic-version": {"1"}}, driver.ErrUnsupported, "1: classic queues of RabbitMQ 4.0 have only version 2"},
 		{"a server that is something else", map[string][]string{"address": {says(t, map[string]string{"product": "qpid"})}}, driver.ErrUnsupported, "is not a version of RabbitMQ"},
 	} {
 		all.Go(func() {

@@ -28,7 +28,7 @@ type Config struct {
 	TLS      driver.TLSOptions `option:"tls"`
 
 	Queue          string `option:"queue" allowed:"auto,classic,quorum" firm:"quorum" help:"Type of the queues made; auto: quorum where a destination has replicas, else classic."`
-	ClassicVersion string `option:"classic-version" allowed:"server,1,2" help:"How classic queues store messages, on servers from 3.10 to 3.13; server: as they are set to."`
+	ClassicVersion string `option:"classic-version" allowed:"server,1,2" help:"How classic queues store messages; server: as it is set to. Versions 3.10 to 3.13 have both, 4 has only 2."`
 	Durable        bool   `option:"durable" firm:"yes" help:"Queues and exchanges survive a restart of the server; quorum queues always do."`
 	DeliveryMode   string `option:"delivery-mode" allowed:"persistent,transient" firm:"persistent" help:"Whether classic queues that are durable keep messages over a restart; quorum queues keep all."`
 	Confirm        bool   `option:"confirm" firm:"yes" help:"The server confirms each message; without, a message counts as sent when the operating system has taken its bytes."`
@@ -55,7 +55,6 @@ type Config struct {
 // Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	MaxMessageSize int    `option:"max-message-size" min:"1" max:"536870912" help:"Server that weir starts: largest message, in bytes."`
-	ClassicVersion string `option:"classic-version" allowed:"1,2" firm:"1" help:"Server that weir starts: how classic queues store messages; 2 never syncs them."`
 	Memory         string `option:"memory" help:"Server that weir starts: memory of a node above which it blocks connections that publish."`
 }
 
@@ -69,7 +68,7 @@ func newConfig() *Config {
 		ReconnectWait: 250 * time.Millisecond,
 		ReconnectFor:  time.Minute,
 		ReopenAfter:   2 * time.Second,
-		Server:        Server{MaxMessageSize: 128 << 20, ClassicVersion: "1", Memory: "2GB"},
+		Server:        Server{MaxMessageSize: 128 << 20, Memory: "2GB"},
 	}
 }
 

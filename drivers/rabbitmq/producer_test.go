@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
@@ -116,8 +117,8 @@ func TestTheOldestNodeDecides(t *testing.T) {
 	for _, v := range []string{"3.13.7", "3.12.14", "4.0.5"} {
 		links = append(links, &link{Connection: &client.Connection{Properties: client.Table{"version": v}}})
 	}
-	c := &conn{}
-	if err := c.check(links); err != nil || c.release != [2]int{3, 12} {
+	c := &conn{cfg: *newConfig()}
+	if err := c.check(links); err != nil || c.release != (rabbitserver.Version{3, 12}) {
 		t.Errorf("release %v, %v; want 3.12", c.release, err)
 	}
 }

@@ -79,8 +79,8 @@ type queueKind struct {
 // kind returns the kind of queue created for a destination with a number of replicas.
 func (c *conn) kind(replicas int) queueKind {
 	k := c.cfg.queueKind(replicas)
-	if k.kind == classic && c.versioned() && c.cfg.ClassicVersion != server {
-		k.version = c.cfg.ClassicVersion
+	if k.kind == classic {
+		k.version = c.askedVersion()
 	}
 	return k
 }
@@ -110,8 +110,25 @@ func (c *conn) refuses(k queueKind) error {
 	return nil
 }
 
-// versioned reports whether the server has two storage versions for classic queues.
-func (c *conn) versioned() bool { return !c.before(3, 10) && c.before(4, 0) }
+// askedVersion returns the storage version that classic queues are declared with; "": the server's.
+func (c *conn) askedVersion() string {
+	if c.cfg.ClassicVersion == server || c.onlyVersion() != "" {
+		return ""
+	}
+	return c.cfg.ClassicVersion
+}
+
+// onlyVersion returns the storage version of classic queues where the server has only one, and
+// otherwise "".
+func (c *conn) onlyVersion() string {
+	switch {
+	case c.release.Before(3, 10):
+		return "1"
+	case c.release.Before(4, 0):
+		return ""
+	}
+	return "2"
+}
 
 // note makes Delete, or Close with an existing exchange, remove a subscription's queue.
 func (c *conn) note(destination, queue string) {
@@ -192,7 +209,8 @@ func (c *conn) declareQueue(ch *client.Channel, queue string, k queueKind) error
 	if k.kind == quorum {
 		t["x-quorum-initial-group-size"] = int64(k.replicas)
 	}
-	if v, err := strconv.ParseInt(k.version, 10, 64); err == nil {
+	// Not k.version: once observed, it would make the next declaration of the same queue another one.
+	if v, err := strconv.ParseInt(c.askedVersion(), 10, 64); err == nil && k.kind == classic {
 		t["x-queue-version"] = v
 	}
 	if k.refusals > 0 { // the limit is the number of redeliveries

@@ -73,8 +73,13 @@ func (k *control) signIn(c *Config, name string) error {
 	if err != nil {
 		return err
 	}
-	if k.server = r.pairs(); k.server["version"] == "" {
-		return fmt.Errorf("%w: what answers is not RabbitMQ", driver.ErrUnreachable)
+	k.server = r.pairs()
+	release, err := rabbitserver.Release(k.server["version"])
+	if err != nil {
+		return fmt.Errorf("%w: what answers is not RabbitMQ: %w", driver.ErrUnreachable, err)
+	}
+	if err := release.AtLeast(3, 13); err != nil {
+		return err
 	}
 	if _, err := k.ask(newFrame(cmdHandshake), nil); err != nil {
 		return err

@@ -65,7 +65,7 @@ func Definition() driver.Definition {
 				Server: Server{FrameMax: defaultFrame, Memory: "2GB"},
 			}
 		},
-		Recipe: rabbitserver.Streams(),
+		Recipe: []byte(rabbitserver.Streams()),
 		Page:   driver.MustPage(page),
 	}
 }

@@ -10,21 +10,18 @@ import (
 // Command keys, and codes of their answers
 // (https://github.com/rabbitmq/rabbitmq-server/blob/main/deps/rabbitmq_stream/docs/PROTOCOL.adoc).
 const (
-	cmdQuerySequence  = 0x05
 	cmdSubscribe      = 0x07
 	cmdDeliver        = 0x08
 	cmdQueryOffset    = 0x0b
 	cmdCreate         = 0x0d
 	cmdDelete         = 0x0e
 	cmdMetadata       = 0x0f
-	cmdMetadataUpdate = 0x10
 	cmdPeerProperties = 0x11
 	cmdHandshake      = 0x12
 	cmdAuthenticate   = 0x13
 	cmdTune           = 0x14
 	cmdOpen           = 0x15
 	cmdClose          = 0x16
-	cmdHeartbeat      = 0x17
 	answerBit         = 0x8000
 	protocol          = 1 // version of each command
 

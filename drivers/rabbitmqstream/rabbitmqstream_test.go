@@ -1,9 +1,11 @@
 package rabbitmqstream
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -211,6 +213,51 @@ func TestAnEntryOfManyMessages(t *testing.T) {
 				t.Errorf("(-sent +received):\n%s", diff)
 			}
 		})
+	}
+}
+
+// says is a server that answers the first request, which is for its properties, with a version.
+func says(t *testing.T, version string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			k := control{socket: c, in: bufio.NewReader(c)}
+			if key, r, err := k.read(); err == nil {
+				_, _ = c.Write(newFrame(key | answerBit).u32(r.u32()).u16(codeOK).u32(1).text("version").text(version).done())
+				_, _, _ = k.read()
+			}
+			k.end()
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+func TestOldServersAreRefused(t *testing.T) {
+	for version, tt := range map[string]struct {
+		is   error
+		says string
+	}{
+		"3.10.8":  {driver.ErrUnsupported, "RabbitMQ 3.10 is too old (3.13 or later)"},
+		"3.12.14": {driver.ErrUnsupported, "RabbitMQ 3.12 is too old (3.13 or later)"},
+		"":        {driver.ErrUnreachable, "what answers is not RabbitMQ"},
+		// Accepted: the next request has no answer.
+		"3.13.0": {driver.ErrUnreachable, "EOF"},
+		"4.0.5":  {driver.ErrUnreachable, "EOF"},
+	} {
+		trial.Refuses(t, Definition(), nil, trial.Mistake{Name: "version " + version, Set: []string{"address", says(t, version)}, Is: tt.is, Says: tt.says})
 	}
 }
 

@@ -278,6 +278,8 @@ func (h *host) refuses(ctx context.Context, r *Recipe) string {
 		}
 	case in.Apt != nil && in.Apt.System && !h.root:
 		return fmt.Sprintf("its package needs root (sudo apt-get install %s)", strings.Join(in.Apt.Packages, " "))
+	case in.Apt != nil && in.Apt.Release != "" && len(h.glob(keyring)) == 0:
+		return "the keys of Debian (the package debian-archive-keyring)"
 	}
 	return ""
 }

@@ -15,20 +15,9 @@ import (
 // host's mirror, and returns the arguments with which apt uses its packages. The host's own lists stay
 // as they are.
 func (j *job) release(ctx context.Context, get, name string) ([]string, error) {
-	out, err := j.host.run(ctx, call{dir: j.work(), args: []string{
-		get, "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages",
-	}})
+	mirror, err := j.host.mirror(ctx, get)
 	if err != nil {
 		return nil, staleLists(err)
-	}
-	mirror := ""
-	for line := range strings.Lines(string(out)) {
-		if m, ok := strings.CutPrefix(line, "Debian Debian "); ok && mirror == "" {
-			mirror = strings.TrimSpace(m)
-		}
-	}
-	if mirror == "" {
-		return nil, fmt.Errorf("apt-get has no mirror of Debian here, and the packages are of Debian %s (--via docker)", name)
 	}
 	dir := filepath.Join(j.work(), name)
 	sources, status := filepath.Join(dir, "sources.list"), filepath.Join(dir, "status")
@@ -54,7 +43,23 @@ func (j *job) release(ctx context.Context, get, name string) ([]string, error) {
 	return from, err
 }
 
-// keyring is where Debian keeps the keys of its releases.
+// debian is the mirror for hosts whose apt uses none of Debian.
+const debian = "http://deb.debian.org/debian/" // apt checks signatures
+
+// mirror returns the first mirror of Debian that apt uses.
+func (h *host) mirror(ctx context.Context, get string) (string, error) {
+	out, err := h.run(ctx, call{args: []string{
+		get, "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages",
+	}})
+	for line := range strings.Lines(string(out)) {
+		if m, ok := strings.CutPrefix(line, "Debian Debian "); ok {
+			return strings.TrimSpace(m), err
+		}
+	}
+	return debian, err
+}
+
+// keyring is where the package debian-archive-keyring has the keys of Debian's releases.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 // real is the suffix of a program that a wrapper script replaces.

@@ -375,6 +375,7 @@ func TestMissingHostProgramIsNamed(t *testing.T) {
 		{"apt", recipeFrom(t, "apt: {packages: [p], programs: {thing: x}}"), nil, nil, "apt-get (Debian and its derivatives have it; elsewhere use --via docker); dpkg-deb"},
 		{"python", recipeFrom(t, "pypi: {package: p, version: '1', programs: {thing: x}}"), nil, nil, "python3 (the packages python3 and python3-pip)"},
 		{"pip", recipeFrom(t, "pypi: {package: p, version: '1', programs: {thing: x}}"), []string{"python3"}, nil, "pip of python3 (the package python3-pip): called"},
+		{"keys", recipeFrom(t, "apt: {packages: [p], programs: {thing: x}, release: trixie}"), []string{"apt-get", "dpkg-deb"}, nil, "for thing: the keys of Debian (the package debian-archive-keyring)"},
 		{"root", recipeFrom(t, "apt: {packages: [p, q], programs: {thing: x}, system: true}"), []string{"apt-get"}, nil, "its package needs root (sudo apt-get install p q)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -204,6 +204,8 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		}
 	case "simulated":
 		err = truth.SystemMain(rest)
+	case "instants":
+		err = truth.KernelMain(rest, os.Stdin, e.Stdout)
 	case "keep":
 		err = broker.KeepMain(ctx, e.Self, rest, e.registry, os.Stdin, e.Stdout)
 	default:

@@ -101,6 +101,12 @@ func Apart(runs []Run) string {
 	return ""
 }
 
+// Usual returns the options of a comparison that a user has not set.
+func Usual() Options { return Options{Alpha: usualAlpha, Band: usualBand} }
+
+// usualBand is the default relative change that is no change.
+const usualBand = 0.05
+
 // usualAlpha is the default probability of a false claim.
 const usualAlpha = 0.05
 

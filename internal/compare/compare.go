@@ -36,6 +36,7 @@ type Options struct {
 	Alpha          float64 // accepted probability of a false claim, per family of figures
 	Band           float64 // relative changes up to this are no change: 0.05 is ±5 %; 0: no band
 	AllowDifferent bool    // compare even if different things were measured
+	Few            bool    // take any number of sides and of runs, and say how many more runs a claim takes
 	Recorded       bool    // the runs have no samples: shift functions come from the percentiles of their records, without merged ones
 
 	// Figures are the keys of the figures to compare (Figure.Key), with one correction over all of them;
@@ -92,6 +93,8 @@ type SideSummary struct {
 	Runs      []RunSummary `json:"runs"`
 	Used      int          `json:"used"`            // number of usable runs
 	Tally     *Tally       `json:"tally,omitempty"` // of its figures; absent for the base
+
+	CostPerMillion []float64 `json:"cost_per_million,omitempty"` // of messages, in each usable run; absent unless all of them know it
 }
 
 // A RunSummary is one run of a side.
@@ -117,8 +120,12 @@ const mostSides = 26
 // Compare compares every side with the first. The error wraps ErrTooFew, ErrDifferent, ErrFigure or
 // ErrSameRun; all errors are joined.
 func Compare(sides []Side, o Options) (*Comparison, error) {
-	if len(sides) < 2 || len(sides) > mostSides {
-		return nil, fmt.Errorf("comparing %d sides: a comparison has 2 to %d", len(sides), mostSides)
+	least := 2
+	if o.Few {
+		least = 1
+	}
+	if len(sides) < least || len(sides) > mostSides {
+		return nil, fmt.Errorf("comparing %d sides: a comparison has %d to %d", len(sides), least, mostSides)
 	}
 	sides = slices.Clone(sides)
 	for i := range sides {
@@ -130,7 +137,9 @@ func Compare(sides []Side, o Options) (*Comparison, error) {
 	for i, s := range sides {
 		summary, runs := usable(letter(i), s)
 		c.Sides, used[i] = append(c.Sides, summary), runs
-		errs = append(errs, enough(summary, o.Alpha))
+		if !o.Few || summary.Used == 0 {
+			errs = append(errs, enough(summary, o.Alpha))
+		}
 	}
 	c.Differences = differences(used)
 	if !o.AllowDifferent {
@@ -210,6 +219,9 @@ func usable(name string, s Side) (SideSummary, []Run) {
 		x := RunSummary{Dir: r.Dir, Name: r.Record.Name, Verdict: r.Record.Verdict, Why: r.LeftOut()}
 		if x.Why == "" {
 			runs = append(runs, r)
+			if cost := r.Record.Cost; cost != nil {
+				out.CostPerMillion = append(out.CostPerMillion, *cost)
+			}
 			systems = with(systems, strings.TrimSpace(r.Record.Fact("driver")+" "+r.Record.Version))
 			guarantee := r.Record.Fact("guarantee")
 			if guarantee != "none" {
@@ -219,7 +231,9 @@ func usable(name string, s Side) (SideSummary, []Run) {
 		}
 		out.Runs = append(out.Runs, x)
 	}
-	out.Used = len(runs)
+	if out.Used = len(runs); len(out.CostPerMillion) < out.Used {
+		out.CostPerMillion = nil
+	}
 	out.System, out.Guarantee = strings.Join(systems, "; "), strings.Join(guarantees, "; ")
 	return out, runs
 }

@@ -33,6 +33,7 @@ type Record struct {
 	Rates     [numRates]*float64   // sent, confirmed, received; nil: unknown
 	Outcomes  [numOutcomes]uint64  // of the whole run
 	Resources [numResources]*float64
+	Cost      *float64 // of a million messages; nil: unknown
 }
 
 // The numbers of figures in a Record.
@@ -88,6 +89,9 @@ func NewRecord(r Run) *Record {
 	}
 	rec.Outcomes = outcomesOf(&x.MessagesAll)
 	rec.Resources = resourcesOf(x)
+	if e := x.Efficiency; e != nil && e.CostPerMillion != nil {
+		rec.Cost = new(*e.CostPerMillion)
+	}
 	return rec
 }
 

@@ -121,7 +121,7 @@ func (p *Paused) Reclaim() error {
 	if _, err := os.Stat(filepath.Join(dir, result.FileResult)); err == nil {
 		return fmt.Errorf("%s holds a result already (--out DIR names another folder)", dir)
 	}
-	for _, name := range []string{result.FileScenario, result.FileEnvironment, result.FileIntervals, result.FileEvents, result.FileHost} {
+	for _, name := range []string{result.FileScenario, result.FileEnvironment, result.FileIntervals, result.FileEvents, result.FileHost, result.FileLive} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

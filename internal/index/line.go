@@ -31,6 +31,7 @@ type recordLine struct {
 	Rates     []*float64       `json:"rates"`
 	Outcomes  []uint64         `json:"outcomes,omitempty"` // absent: all are 0
 	Resources []*float64       `json:"resources"`
+	Cost      *float64         `json:"cost,omitempty"`
 }
 
 // A quantilesLine is a compare.Quantiles: the kinds of knowledge as characters, in Known.
@@ -55,7 +56,7 @@ func (t *factTable) line(e *entry) line {
 	}
 	x := &recordLine{
 		ID: r.ID, StartedAt: r.StartedAt, Version: r.Version, Verdict: r.Verdict, Left: r.Left,
-		Has: [3]bool{r.HasScenario, r.HasEnv, r.HasHosts}, Rates: r.Rates[:], Resources: r.Resources[:],
+		Has: [3]bool{r.HasScenario, r.HasEnv, r.HasHosts}, Rates: r.Rates[:], Resources: r.Resources[:], Cost: r.Cost,
 	}
 	if t.number == nil {
 		t.number = map[unique.Handle[compare.Fact]]int{}
@@ -100,7 +101,7 @@ func (t *factTable) decode(b []byte) (*entry, error) {
 	}
 	r := &compare.Record{
 		ID: x.ID, Name: l.Row.Name, Scenario: l.Row.Scenario, StartedAt: x.StartedAt, Version: x.Version, Verdict: x.Verdict, Left: x.Left,
-		HasScenario: x.Has[0], HasEnv: x.Has[1], HasHosts: x.Has[2], Facts: make([]unique.Handle[compare.Fact], len(x.Facts)),
+		Cost: x.Cost, HasScenario: x.Has[0], HasEnv: x.Has[1], HasHosts: x.Has[2], Facts: make([]unique.Handle[compare.Fact], len(x.Facts)),
 	}
 	for i, n := range x.Facts {
 		if n < 0 || n >= len(t.all) {

@@ -22,16 +22,18 @@ func Figures(r *result.Result) []result.Figure { return figuresOf(subjectOf(r, n
 
 func figuresOf(s *subject) (out []result.Figure) {
 	shared, changes := s.closedMarks(), s.changes()
+	systems := s.systemFigures(shared, changes)
 	for _, d := range s.reported() {
 		for i := range d.All.Percentiles {
 			row := &d.All.Percentiles[i]
 			if row.P >= 100 || !row.Supported {
 				continue
 			}
-			marks := slices.Concat(shared, s.lateMark(&d, row), s.blockedMark(&d, row), s.stallMark(&d, row), s.clockMark(&d, row), changeMark(changes, &d, row))
+			marks := slices.Concat(shared, s.lateMark(&d, row), s.blockedMark(&d, row), s.hostMark(s.stallMark(&d, row), &d, row, systems), s.clockMark(&d, row), changeMark(changes, &d, row))
 			out = append(out, marked(d.Name+"."+finding.Percentile(row.P), marks))
 		}
 	}
+	out = append(out, systems...)
 	if perS := s.Throughput.ConfirmedPerS; perS > 0 {
 		out = append(out, marked("confirmed.rate", shared))
 	}
@@ -52,7 +54,8 @@ func FigureOf(r *result.Result, name string) *result.Figure {
 }
 
 // Quotable names the latencies that can be quoted, and those that cannot, with runs of neighbouring
-// percentiles as ranges; "the rates" are among them if they cannot.
+// percentiles as ranges; "the rates" are among them if they cannot. What the network and the system took is
+// named only where it can be quoted and the whole latency cannot.
 func Quotable(v *result.Verdict) (can, cannot []string) {
 	var families []string
 	all, good, bad := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
@@ -66,6 +69,11 @@ func Quotable(v *result.Verdict) (can, cannot []string) {
 		}
 		if !slices.Contains(families, family) {
 			families = append(families, family)
+		}
+		if total, is := strings.CutSuffix(family, systemFamily); is && (!f.Quotable || slices.ContainsFunc(v.Figures, func(t result.Figure) bool {
+			return t.Quotable && (t.Name == total+"."+finding.Percentile(p) || t.Name == total+".service."+finding.Percentile(p))
+		})) {
+			continue
 		}
 		all[family] = append(all[family], p)
 		if f.Quotable {
@@ -232,10 +240,16 @@ func (s *subject) clockMark(d *Response, row *result.Percentile) []mark {
 // figures checks that at least one latency can be quoted. A check of its own finds what moves them all.
 func figures(s *subject, judged []result.Figure) check {
 	limit := say("figures.limit")
-	var latencies, quotable int
+	var latencies, quotable, systems int
 	var marks []string // by how they came about
 	for _, f := range judged {
 		if f.Name == "confirmed.rate" || f.Name == "received.rate" {
+			continue
+		}
+		if family, _, _ := cutLast(f.Name, ".p"); strings.HasSuffix(family, systemFamily) {
+			if f.Quotable {
+				systems++
+			}
 			continue
 		}
 		latencies++
@@ -249,7 +263,10 @@ func figures(s *subject, judged []result.Figure) check {
 		return notRun(CheckFigures, limit, tooFewToJudge())
 	}
 	c := valid(CheckFigures, limit, say("figures.value", "quotable", quotable, "latencies", latencies))
-	if quotable == 0 {
+	switch {
+	case quotable == 0 && systems > 0:
+		c = c.notes(true, "figures.systems", "systems", systems, "checks", marks)
+	case quotable == 0:
 		c.find(result.Suspect, say("figures.none", "checks", marks))
 	}
 	return c

@@ -16,6 +16,12 @@ type Response struct {
 	OnTime *result.Dist
 }
 
+// latency returns which latency it is: "send", "rtt" or "e2e".
+func (r *Response) latency() string {
+	of, _, _ := strings.Cut(r.Name, ".")
+	return of
+}
+
 // Responses returns the responses of a run, those known to senders first.
 func Responses(l *result.Latency) []Response {
 	return slices.DeleteFunc([]Response{

@@ -103,6 +103,9 @@ const (
 	stallLeast      = 0.05
 	lateWakeLeast   = 0.03
 	wakesPerMessage = 3
+	// The least delay of the host, as a part of what the system took, beside which a message counts as
+	// disturbed: what is due in a burst waits at most for as long as the burst was held up.
+	delayLeast = 0.10
 	// The least share of the samples that calm slices of time must hold to say what stalls did: with a
 	// quarter, the percentile's interval is twice as wide as that of all. To say that they did nothing, half
 	// of the samples, and a percentile that differs by less than movedMost, either way, since calm slices have

@@ -360,6 +360,12 @@ func (o Objective) Percentile() (p float64, ok bool) {
 // Limit returns the limit in base units: nanoseconds, messages, messages per second, or a fraction.
 func (o Objective) Limit() float64 { return o.limit }
 
+// Met reports whether a value of the figure, in base units, is within the limit.
+func (o Objective) Met(value float64) bool {
+	pass, _ := compare(o.op, value, value, o.limit)
+	return pass
+}
+
 func missing(code string, values ...any) found { return found{why: say(code, values...)} }
 
 // found is a figure with its interval.

@@ -31,11 +31,7 @@ func (x *Samples) all() (all *measure.Counts, certain uint64) {
 // of this process, each of which is late as often as that of the thread that only sleeps. Comparing with the
 // slices that had hardly any stalls is sharper, since most stalls meet no message.
 func (s *Slices) Stalls(d *result.Dist, onTime Samples, usual int64) {
-	woken := s.hiccups()
-	probed := new(measure.Counts)
-	for i := range woken {
-		probed.Merge(&woken[i])
-	}
+	woken, probed := s.hiccups(), s.Woken()
 	if probed.Total() == 0 {
 		return
 	}
@@ -72,6 +68,15 @@ func (s *Slices) Stalls(d *result.Dist, onTime Samples, usual int64) {
 // near reports whether without something a figure is at most movedMost less.
 func near(ns, without int64) bool { return float64(ns) <= (1+movedMost)*float64(without) }
 
+// Woken returns the delays of the thread that only sleeps.
+func (s *Slices) Woken() *measure.Counts {
+	all, sum := s.hiccups(), new(measure.Counts)
+	for i := range all {
+		sum.Merge(&all[i])
+	}
+	return sum
+}
+
 // hiccups returns the delays of the thread that only sleeps by slice, the open one last.
 func (s *Slices) hiccups() []measure.Counts {
 	woken := make([]measure.Counts, len(s.packed)+1)
@@ -92,13 +97,18 @@ type stalled struct {
 	calm  *measure.Counts // samples from slices with few stalls
 }
 
-// over returns how many of the wake-ups were late by more than a part of x.by, at least by more than varies
-// from sleep to sleep.
+// over returns how many of the wake-ups were late by more than a part of x.by.
 func (x *stalled) over(woken *measure.Counts, part float64) (late, stalls uint64, than int64) {
-	than = max(oversleepMost*x.usual, x.usual+int64(part*float64(x.by)))
+	than = x.than(part)
 	late = woken.Total() - woken.Below(than+1)
 	// A stall delays the wake-ups of all its milliseconds, each by a millisecond less than the one before.
 	return late, late - (woken.Total() - woken.Below(than+1+int64(time.Millisecond))), than
+}
+
+// than returns the delay from which on a wake-up counts: a part of x.by, but more than varies from sleep to
+// sleep.
+func (x *stalled) than(part float64) int64 {
+	return max(oversleepMost*x.usual, x.usual+int64(part*float64(x.by)))
 }
 
 // met returns the largest share of the messages that met a stall.
@@ -114,7 +124,12 @@ func (x *stalled) met(woken *measure.Counts) float64 {
 }
 
 func (x *stalled) bound(all, probed *measure.Counts) *result.Stalls {
-	b := &result.Stalls{Met: x.met(probed)}
+	return x.least(all, x.met(probed))
+}
+
+// least returns the lower bound of the percentile if that share of the messages met a stall.
+func (x *stalled) least(all *measure.Counts, met float64) *result.Stalls {
+	b := &result.Stalls{Met: met}
 	if left := x.row.P - 100*b.Met; left > 0 {
 		b.LeastNS = min(x.row.NS, all.At(measure.Rank(left, all.Total())))
 	}

@@ -65,7 +65,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	for _, c := range slices.Backward(m.components()) {
 		c.result(raw, r)
 	}
-	r.Wire = m.wireOf(raw, &r.Latency)
+	r.Wire = m.wireOf(raw, r)
 	r.Evidence = m.evidence(raw)
 	r.Verdict = judge.Verdict(r, s.Objectives)
 	r.Figures = export.Flat(r)

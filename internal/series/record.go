@@ -49,7 +49,8 @@ type record struct {
 	slices    judge.Slices    // of the measured samples
 	parts     measure.Seconds // counts of the current second
 	intervals []result.Interval
-	backlogs  []backlogAt   // at the ends of intervals
+	backlogs  []backlogAt // at the ends of intervals
+	progress  result.Progress
 	early     *judge.Early  // ends the run; nil: nothing does
 	enough    chan struct{} // closed by early
 }
@@ -124,6 +125,7 @@ func (m *record) second(iv *measure.Interval) {
 	m.intervals = append(m.intervals, judge.Interval(iv, phase, m.scenario.Load.Closed))
 	m.backlogs = append(m.backlogs, backlogAt{iv.To, slices.Clone(iv.Backlog)})
 	m.keep(m.folder.AppendInterval(iv))
+	m.keep(m.folder.AppendProgress(m.progress.Add(iv)))
 	m.observer.Interval(iv)
 }
 

@@ -2,8 +2,10 @@ package series
 
 import (
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/wire"
+	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -21,17 +23,21 @@ const (
 func CheckWire() error { return wire.Check() }
 
 // wireOf returns where the time of messages went; nil if it was not wanted.
-func (m *measurement) wireOf(raw *engine.Raw, latency *result.Latency) *result.Wire {
-	w := raw.Wire
+func (m *measurement) wireOf(raw *engine.Raw, r *result.Result) *result.Wire {
+	w, latency := raw.Wire, &r.Latency
 	if w == nil {
 		return nil
 	}
-	x := &result.Wire{Missing: w.Missing, Windows: w.Windows, Segments: w.Segments, LostSegments: w.Lost, Connections: w.Conns}
+	x := &result.Wire{Missing: w.Missing, Windows: w.Windows, Segments: w.Segments, LostSegments: w.Lost, Connections: w.Conns, SameHost: w.Beside > 0 || r.Servers != nil}
 	if w.UsedNS > 0 {
 		x.CostShare = new(float64(w.CostNS) / float64(w.UsedNS))
 	}
-	x.Send = partsOf(&w.Send, headline(latency.Send.Response, latency.Send.Service))
-	x.E2E = partsOf(&w.E2E, headline(latency.E2E.Response, latency.E2E.Service))
+	usual, beside := m.record.oversleep(raw), (*measure.Counts)(nil)
+	if x.SameHost {
+		beside = m.record.slices.Woken()
+	}
+	x.Send = partsOf(&w.Send, headline(latency.Send.Response, latency.Send.Service), beside, usual)
+	x.E2E = partsOf(&w.E2E, headline(latency.E2E.Response, latency.E2E.Service), beside, usual)
 	if x.Missing == "" && x.Send == nil && x.E2E == nil {
 		x.Missing = unseen(w)
 	}
@@ -43,17 +49,18 @@ func (m *measurement) wireOf(raw *engine.Raw, latency *result.Latency) *result.W
 
 // unseen says why nothing is known though segments were recorded.
 func unseen(w *wire.Report) string {
+	code := "wire.unreadable"
 	switch {
 	case w.Conns == 0:
-		return "the client has no TCP connection in this process"
+		code = "wire.no_connection"
 	case w.Segments == 0:
-		return "the client's TCP connections carried nothing while messages were sampled"
+		code = "wire.silent"
 	case w.Send.Sampled()+w.E2E.Sampled() == 0:
-		return "no sampled message was confirmed or delivered"
+		code = "wire.none"
 	case w.Send.Late+w.E2E.Late > w.Send.Unseen+w.E2E.Unseen:
-		return "sampled messages took longer than recording may go on at this rate"
+		code = "wire.too_long"
 	}
-	return "no message is readable in the TCP segments: it is encrypted, compressed or encoded, or it goes another way"
+	return finding.New(code).String()
 }
 
 func headline(response, service *result.Dist) *result.Dist {
@@ -64,19 +71,19 @@ func headline(response, service *result.Dist) *result.Dist {
 }
 
 // partsOf returns the parts of a latency; nil if they are known of no message.
-func partsOf(p *wire.Parts, of *result.Dist) *result.WireParts {
+func partsOf(p *wire.Parts, of *result.Dist, beside *measure.Counts, usual int64) *result.WireParts {
 	if p.Known() == 0 {
 		return nil
 	}
 	x := &result.WireParts{
 		Method: result.WireExact, Sampled: p.Sampled(), Exact: p.Exact, Bounded: p.Bounded,
 		Ambiguous: p.Ambiguous, Unseen: p.Unseen, Late: p.Late,
-		Held: judge.Distribution(&p.Held, nil), HostOut: judge.Distribution(&p.HostOut, nil), System: judge.Distribution(&p.System, nil), HostIn: judge.Distribution(&p.HostIn, nil),
+		Held: judge.Distribution(&p.Held, nil), HostOut: judge.Distribution(&p.HostOut, nil), System: judge.SystemsPart(&p.System, samplings(p), beside, usual), HostIn: judge.Distribution(&p.HostIn, nil),
 	}
 	if p.Bounded > 0 {
 		x.Method = result.WireBounds
 	}
-	for _, d := range []*result.Dist{x.Held, x.HostOut, x.System, x.HostIn} {
+	for _, d := range []*result.Dist{x.Held, x.HostOut, x.HostIn} {
 		for i := range d.Percentiles { // of a sample in windows: how messages of one depend on each other is unknown
 			d.Percentiles[i].LoNS, d.Percentiles[i].HiNS = nil, nil
 		}
@@ -94,11 +101,24 @@ func partsOf(p *wire.Parts, of *result.Dist) *result.WireParts {
 		}
 		total := float64(max(l.TotalNS(), 1))
 		mean := func(ns int64) int64 { return ns / int64(l.Known) }
-		x.At = append(x.At, result.WireAt{
+		at := result.WireAt{
 			P: row.P, Messages: l.Known, LeftOut: l.LeftOut, LatenessNS: mean(l.Lateness), BlockedNS: mean(l.Blocked),
 			HeldNS: mean(l.Held), HostOutNS: mean(l.HostOut), SystemNS: mean(l.System), HostInNS: mean(l.HostIn),
 			HostShare: float64(l.HostNS()) / total, HostMost: float64(l.HostNS()+l.Held) / total,
-		})
+		}
+		if moved, ok := judge.HostMoved(&row, &p.Latency, &p.Host, &p.Rest, judge.LeftOut(x)); ok {
+			at.Moved = &moved
+		}
+		x.At = append(x.At, at)
 	}
 	return x
+}
+
+// samplings returns the groups of windows of a latency.
+func samplings(p *wire.Parts) (all []judge.Sampling) {
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		all = append(all, judge.Sampling{Step: g.Step, Delay: g.Delay, Samples: &g.System})
+	}
+	return all
 }

@@ -91,7 +91,7 @@ func (b *browser) shot(name string) {
 	if dir == "" {
 		return
 	}
-	for width, size := range map[string]int64{"wide": 1280, "phone": 390} {
+	for width, size := range map[string]int64{"wide": 1440, "phone": 390} {
 		for _, scheme := range []string{"light", "dark"} {
 			var picture []byte
 			b.do(emulation.SetDeviceMetricsOverride(size, 900, 1, size < 500), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
@@ -149,7 +149,7 @@ func TestInABrowserRunsAreCompared(t *testing.T) {
 	b.shot("refused")
 	b.do(chromedp.Navigate(srv.URL + "/"))
 	b.do(chromedp.SetValue(`.folders input[name=a]`, "fast", chromedp.ByQuery), chromedp.SetValue(`.folders input[name=b]`, "slow", chromedp.ByQuery), chromedp.Click(`button[formaction="/compare"]`, chromedp.ByQuery))
-	b.says(`document.querySelector("h1").textContent`, "Comparison of A (fast) and B (slow)")
+	b.says(`document.querySelector("h1").textContent`, "Comparison of nats and kafka")
 	b.fits()
 	b.shot("compare")
 	b.do(chromedp.Navigate(srv.URL+"/?system=nats"), chromedp.Click(`a[href^="/history"]`, chromedp.ByQuery))
@@ -170,8 +170,8 @@ func TestInABrowserReloadKeepsFollowing(t *testing.T) {
 	}
 	b.do(chromedp.Navigate(srv.URL + "/live?dir=now"))
 	b.says(`document.getElementById("state").textContent`, "The run goes on. This page follows it.")
-	b.says(`document.querySelectorAll("#rates path").length`, "2")
-	b.says(`document.getElementById("left").textContent`, "-") // in the warm-up
+	b.says(`document.querySelectorAll("#rates path").length`, "3")
+	b.says(`document.getElementById("left").textContent`, "31 s")
 	b.says(`parseFloat(document.getElementById("at").textContent) >= 29`, "true")
 	b.fits()
 	b.shot("live")

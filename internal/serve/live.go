@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/measure"
@@ -30,7 +31,9 @@ const (
 	betweenLooks = 200 * time.Millisecond // between checks of the end of a file
 	mostPoints   = 600                    // latest points sent at once
 	mostEvents   = 50                     // likewise
-	betweenBeats = 15 * time.Second       // between keep-alives
+
+	mostObjectives = 20
+	betweenBeats   = 15 * time.Second // between keep-alives
 )
 
 //go:embed live.js
@@ -63,51 +66,81 @@ func (s *Server) live(r *http.Request) (answer, error) {
 	v := &liveView{Row: viewOf(row), Stops: going != "" && (row.Dir == going || strings.HasPrefix(row.Dir, going+"/"))}
 	q := url.Values{"dir": {row.Dir}}.Encode()
 	v.Follow, v.Report = "/follow?"+q, "/run?"+q
-	v.LengthS, v.Plan = s.planned(row.Dir)
+	v.planned, v.Plan = s.planned(row.Dir)
+	v.Objectives = v.texts
 	return s.frame(frame{Title: "Run " + row.Name, Live: v})
+}
+
+// reported leads from the live page of a run that has ended to its report.
+func (s *Server) reported(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		dir := r.URL.Query().Get("dir")
+		if row, err := s.o.Index.Row(r.Context(), dir); err == nil && s.o.Index.Has(row.Dir, result.FileResult) {
+			http.Redirect(w, r, "/run?"+url.Values{"dir": {row.Dir}}.Encode(), http.StatusSeeOther)
+			return
+		}
+		next(w, r)
+	}
 }
 
 // betweenWaits is between looks for the files of a run that has just been started.
 const betweenWaits = 2 * time.Second
 
-// planned reads how long a run's measured window is, in seconds, 0 if unknown; and what is offered and promised, in
-// words.
-func (s *Server) planned(dir string) (lengthS float64, plan string) {
+// planned is what a run's scenario says of its course.
+type planned struct {
+	WarmUpS, LengthS float64 // of the warm-up, and of the measured window; 0: unknown
+	texts            []string
+}
+
+// planned reads how long a run takes and its objectives; and what is offered and which faults are due, in words.
+func (s *Server) planned(dir string) (p planned, plan string) {
 	f, err := s.o.Index.File(dir, result.FileScenario)
 	if err != nil {
-		return 0, ""
+		return p, ""
 	}
 	defer func() { _ = f.Close() }()
 	b, err := io.ReadAll(io.LimitReader(f, mostScenario))
 	if err != nil {
-		return 0, ""
+		return p, ""
 	}
 	var parts []string
 	for _, x := range compare.Settings(b, func(s string) string { return layout.Printable(cutTo(s, 200)) }) {
 		switch x.Name {
 		case "measure":
-			if d, err := quantity.Duration(x.Value); err == nil {
-				lengthS = d.Seconds()
-			}
+			p.LengthS = secondsOf(x.Value)
 			parts = append(parts, "measures "+x.Value)
+		case "warmup":
+			p.WarmUpS = secondsOf(x.Value)
+			parts = append(parts, "warms up for "+x.Value)
 		case "load.rate":
 			parts = append(parts, "offers "+x.Value)
 		case "slo":
-			parts = append(parts, "objectives "+x.Value)
+			p.texts = strings.Split(strings.Trim(x.Value, "[]"), ", ")
+			p.texts = p.texts[:min(len(p.texts), mostObjectives)]
 		case "faults":
 			parts = append(parts, "faults "+x.Value)
 		}
 	}
-	return lengthS, strings.Join(parts, ", ")
+	return p, strings.Join(parts, ", ")
+}
+
+// secondsOf is 0 for a text that is no duration.
+func secondsOf(text string) float64 {
+	d, err := quantity.Duration(text)
+	if err != nil {
+		return 0
+	}
+	return d.Seconds()
 }
 
 // A liveView is the page of a running run.
 type liveView struct {
 	Row            rowView
-	Follow, Report string  // URLs
-	Stops          bool    // a form started it, and can stop it
-	LengthS        float64 // of the measured window; 0: unknown
-	Plan           string  // what is offered and promised, in words
+	Follow, Report string // URLs
+	Stops          bool   // a form started it, and can stop it
+	Plan           string // what is offered and disturbed, in words
+	Objectives     []string
+	planned
 }
 
 // A point is a second of a run, or what was recorded as one. Missing figures are absent.
@@ -121,6 +154,25 @@ type point struct {
 	P99      *int64   `json:"p99,omitempty"`
 }
 
+// A counted is how far the run is at an instant. Counts are since its start.
+type counted struct {
+	T       float64 `json:"t"`
+	Offered uint64  `json:"offered"`
+	Sent    uint64  `json:"sent"` // confirmed
+	Came    uint64  `json:"received"`
+	Failed  uint64  `json:"failed"`
+	Dropped uint64  `json:"dropped"`
+	Lost    uint64  `json:"lost"` // as far as is known before the end
+	Backlog uint64  `json:"backlog"`
+}
+
+// An objective is how a percentile stands, of the messages of the measured window so far.
+type objective struct {
+	Text string `json:"text"`
+	NS   int64  `json:"ns"`
+	Kept bool   `json:"kept"`
+}
+
 // A busyness is the host's load.
 type busyness struct {
 	T    float64 `json:"t"`
@@ -132,11 +184,14 @@ type toldEvent struct {
 	T    float64 `json:"t"`
 	Kind string  `json:"kind"`
 	Text string  `json:"text"`
+	N    uint64  `json:"n"` // times
 }
 
 // A news is one update for a reader.
 type news struct {
 	Points []point     `json:"points,omitempty"`
+	Counts []counted   `json:"counts,omitempty"`
+	Kept   []objective `json:"objectives,omitempty"`
 	Events []toldEvent `json:"events,omitempty"`
 	Host   *busyness   `json:"host,omitempty"`
 	From   *float64    `json:"from,omitempty"` // start of the measured window, the zero of time
@@ -144,7 +199,7 @@ type news struct {
 }
 
 func (n *news) empty() bool {
-	return len(n.Points) == 0 && len(n.Events) == 0 && n.Host == nil && n.From == nil && !n.Ended
+	return len(n.Points) == 0 && len(n.Counts) == 0 && len(n.Kept) == 0 && len(n.Events) == 0 && n.Host == nil && n.From == nil && !n.Ended
 }
 
 // follow streams what is new in a run until it ends. Everything is from the run's folder: a reader that
@@ -163,8 +218,10 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	c := &course{index: s.o.Index, dir: dir}
+	p, _ := s.planned(dir)
+	c := &course{index: s.o.Index, dir: dir, promised: percentilesIn(p.texts)}
 	var readers sync.WaitGroup
+	readers.Go(func() { c.counted(ctx) })
 	readers.Go(func() { c.intervals(ctx) })
 	readers.Go(func() { c.happened(ctx) })
 	readers.Go(func() { c.sampled(ctx) })
@@ -219,11 +276,14 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 
 // A course reads the files of one run for one reader.
 type course struct {
-	index *index.Index
-	dir   string
+	index    *index.Index
+	dir      string
+	promised []promised
 
 	mu     sync.Mutex
 	points []point // not sent yet
+	counts []counted
+	kept   []objective
 	events []toldEvent
 	host   *busyness
 	from   *float64
@@ -233,8 +293,8 @@ type course struct {
 func (c *course) take() news {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := news{Points: c.points, Events: c.events, Host: c.host, From: c.from}
-	c.points, c.events, c.host, c.from = nil, nil, nil, nil
+	n := news{Points: c.points, Counts: c.counts, Kept: c.kept, Events: c.events, Host: c.host, From: c.from}
+	c.points, c.counts, c.kept, c.events, c.host, c.from = nil, nil, nil, nil, nil, nil
 	return n
 }
 
@@ -266,6 +326,7 @@ func (c *course) intervals(ctx context.Context) {
 		p := pointOf(sum, from, to, phase)
 		c.mu.Lock()
 		c.points = recent(c.points, p, mostPoints)
+		c.kept = c.soFar()
 		c.mu.Unlock()
 		clear(sum)
 	}
@@ -287,10 +348,71 @@ func (c *course) intervals(ctx context.Context) {
 			from, to = line.From, line.To
 		}
 		phase = ph
+		for i := range c.promised {
+			if x := &c.promised[i]; x.family == family && ph == measure.Measure.String() {
+				x.sum.Merge(line.Counts)
+			}
+		}
 		if sum[family] == nil {
 			sum[family] = new(measure.Counts)
 		}
 		sum[family].Merge(line.Counts)
+	}
+}
+
+// A promised is an objective about a percentile, and the samples for it.
+type promised struct {
+	judge.Objective
+	text    string // as in the scenario
+	family  string
+	percent float64
+	sum     *measure.Counts
+}
+
+// percentilesIn returns the objectives about percentiles. The others are judged at the end.
+func percentilesIn(texts []string) (all []promised) {
+	for _, text := range texts {
+		o, err := judge.ParseObjective(text)
+		if err != nil {
+			continue
+		}
+		of, service := o.Latency()
+		if p, ok := o.Percentile(); ok {
+			x := promised{o, text, of + ".response", p, new(measure.Counts)}
+			if service {
+				x.family = of + ".service"
+			}
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// soFar returns how the objectives stand that have samples.
+func (c *course) soFar() (all []objective) {
+	for _, x := range c.promised {
+		if x.sum.Total() > 0 {
+			ns := x.sum.Percentile(x.percent)
+			all = append(all, objective{x.text, ns, x.Met(float64(ns))})
+		}
+	}
+	return all
+}
+
+// counted reads live.jsonl.
+func (c *course) counted(ctx context.Context) {
+	f, err := c.tail(ctx, result.FileLive)
+	if err != nil {
+		return
+	}
+	defer f.close()
+	for x, err := range result.AllProgress(f) {
+		if err != nil {
+			return
+		}
+		c.mu.Lock()
+		c.counts = recent(c.counts, counted{float64(x.TNS) / 1e9, x.Scheduled, x.Confirmed, x.Received, x.Failed, x.Dropped, x.Missed, x.Backlog}, mostPoints)
+		c.mu.Unlock()
 	}
 }
 
@@ -342,15 +464,16 @@ func (c *course) happened(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		text := e.Text
-		if e.Count > 1 {
-			text += fmt.Sprintf(" (%d times)", e.Count)
-		}
 		c.mu.Lock()
 		if e.Kind == "phase" && e.Text == measure.Measure.String() {
 			c.from = new(float64(e.TNS) / 1e9)
 		}
-		c.events = recent(c.events, toldEvent{float64(e.TNS) / 1e9, layout.Printable(cutTo(e.Kind, 40)), layout.Printable(cutTo(text, 300))}, mostEvents)
+		told := toldEvent{float64(e.TNS) / 1e9, layout.Printable(cutTo(e.Kind, 40)), layout.Printable(cutTo(e.Text, 300)), max(1, e.Count)}
+		if n := len(c.events); n > 0 && e.Kind == "hiccup" && c.events[n-1].Kind == e.Kind { // of many in a row the last one
+			told.N += c.events[n-1].N
+			c.events = c.events[:n-1]
+		}
+		c.events = recent(c.events, told, mostEvents)
 		c.mu.Unlock()
 	}
 }

@@ -3,7 +3,8 @@
 (function () {
   var root = document.getElementById("live");
   if (!root) return;
-  var most = 600, points = [], marks = [], measuring = false, from = 0, length = Number(root.getAttribute("data-length")), ns = "http://www.w3.org/2000/svg";
+  var most = 600, points = [], counts = [], marks = [], measuring = false, from = 0, ns = "http://www.w3.org/2000/svg";
+  var warmup = Number(root.getAttribute("data-warmup")), length = Number(root.getAttribute("data-length"));
   var state = document.getElementById("state"), events = document.getElementById("events");
   function say(id, text) { document.getElementById(id).textContent = text; }
   function rate(v) { return v === undefined ? "-" : Math.round(v).toLocaleString("en-US") + "/s"; }
@@ -30,11 +31,11 @@
     return e;
   }
   function draw(id, keys, write, log) {
-    var svg = document.getElementById(id), W = 720, H = 240, left = 76, right = 16, top = 14, bottom = 34;
+    var svg = document.getElementById(id), W = 720, H = svg.viewBox.baseVal.height, left = 76, right = 16, top = 14, bottom = 34;
     while (svg.lastChild && svg.lastChild.tagName !== "title") svg.removeChild(svg.lastChild);
-    if (points.length < 2) return;
-    var t0 = points[0].t, t1 = points[points.length - 1].t, hi = -Infinity, lo = Infinity;
-    points.forEach(function (p) { keys.forEach(function (k) { var v = p[k.name]; if (v !== undefined) { hi = Math.max(hi, v); lo = Math.min(lo, v); } }); });
+    var t0 = Infinity, t1 = -Infinity, hi = -Infinity, lo = Infinity;
+    [points, counts].forEach(function (all) { all.forEach(function (p) { t0 = Math.min(t0, p.t); t1 = Math.max(t1, p.t); }); });
+    keys.forEach(function (k) { k.of.forEach(function (p) { var v = p[k.name]; if (v !== undefined) { hi = Math.max(hi, v); lo = Math.min(lo, v); } }); });
     if (hi === -Infinity || t1 <= t0) return;
     if (log) { lo = Math.pow(10, Math.floor(Math.log10(Math.max(1, lo)))); hi = Math.pow(10, Math.ceil(Math.log10(Math.max(lo * 10, hi)))); } else {
       lo = 0;
@@ -54,37 +55,74 @@
       var t = t0 + (t1 - t0) * part;
       element(svg, "text", { "class": part === 0 ? "" : part === 1 ? "end" : "mid", x: x(t), y: H - 12 }, instant(t, t1 - t0 < 10 ? 1 : 0));
     });
-    // The end of the warm-up, and faults.
+    // The end of the warm-up, and faults. A name that would lie on another stands a line lower.
+    var ends = [];
     marks.forEach(function (m) {
       if (m.t < t0 || m.t > t1) return;
+      if (m.name) {
+        var wide = 7 * m.name.length, flip = x(m.t) + wide > W - right, at = flip ? x(m.t) - wide : x(m.t), row = 0;
+        while (row < 4 && ends[row] > at) row++;
+        ends[row] = at + wide + 8;
+        element(svg, "text", { "class": "name " + m.kind + (flip ? " end" : ""), x: x(m.t) + (flip ? -4 : 4), y: top + 10 + 14 * row }, m.name);
+      }
       var line = element(svg, "line", { "class": "mark " + m.kind, x1: x(m.t), x2: x(m.t), y1: top, y2: H - bottom });
       element(line, "title", {}, m.text);
     });
     keys.forEach(function (k) {
-      var d = "", pen = false;
-      points.forEach(function (p) { var v = p[k.name]; if (v === undefined) { pen = false; return; } d += (pen ? "L" : "M") + x(p.t).toFixed(1) + " " + y(v).toFixed(1); pen = true; });
+      var d = "", pen = false, t = 0;
+      k.of.forEach(function (p) {
+        var v = p[k.name];
+        if (v === undefined) { pen = false; return; }
+        d += (pen && p.t - t < 2.5 ? "L" : "M") + x(p.t).toFixed(1) + " " + y(v).toFixed(1); // no line over seconds without a value
+        pen = true;
+        t = p.t;
+      });
       element(svg, "path", { "class": "line " + k.paint, d: d });
     });
   }
   function show() {
-    draw("rates", [{ name: "sent", paint: "s1 broad" }, { name: "received", paint: "s2" }], rate, false);
-    draw("latencies", [{ name: "p50", paint: "s1 broad" }, { name: "p99", paint: "s2" }], short, true);
-    var p = points[points.length - 1];
+    var rates = counts.length ? counts : points; // which lack the seconds in which nothing was confirmed
+    draw("rates", [{ name: "offered", of: counts, paint: "s3 thin" }, { name: "sent", of: rates, paint: "s1 broad" }, { name: "received", of: rates, paint: "s2" }], rate, false);
+    draw("latencies", [{ name: "p50", of: points, paint: "s1 broad" }, { name: "p99", of: points, paint: "s2" }], short, true);
+    draw("backlogs", [{ name: "backlog", of: counts, paint: "s1 broad" }], count, false);
+    var p = points[points.length - 1], c = counts[counts.length - 1];
+    if (c) {
+      say("offered", rate(c.offered));
+      say("backlog", count(c.backlog));
+      bad("failed", c.failed, count(c.failed) + (c.dropped ? ", and " + count(c.dropped) + " dropped" : ""));
+      bad("lost", c.lost, c.lost ? count(c.lost) : "none known");
+    }
     if (!p) return;
-    say("at", instant(p.t, 0) + ", " + (p.phase === "warmup" ? "warm-up" : "measured window"));
-    var rest = Math.ceil(length - (p.t - from));
-    say("left", length > 0 && measuring ? (rest > 0 ? rest + " s" : "ends") : "-");
-    say("sent", rate(p.sent));
-    say("received", rate(p.received));
+    var now = Math.max(p.t, c ? c.t : 0), phase = measuring ? (length > 0 && now - from >= length ? "drain" : "measured window") : "warm-up";
+    say("at", instant(now, 0) + ", " + phase);
+    var rest = Math.ceil((measuring ? from : warmup) + length - now);
+    say("left", length > 0 ? (rest > 0 ? rest + " s" : "drains") : "-");
+    say("sent", rate((c || p).sent));
+    say("received", rate((c || p).received));
     say("p50", time(p.p50));
     say("p99", time(p.p99) + (p.of ? " (" + p.of + ")" : ""));
   }
-  function write(li) { li.textContent = instant(Math.max(0, li.told.t), 1) + "  " + li.told.kind + (li.told.text ? ": " + li.told.text : ""); }
+  function count(v) { return Math.round(v).toLocaleString("en-US"); }
+  function bad(id, wrong, text) {
+    say(id, text);
+    document.getElementById(id).className = wrong ? "bad" : "";
+  }
+  function promised(all) {
+    var items = document.querySelectorAll("#objectives li");
+    all.forEach(function (o) {
+      Array.prototype.forEach.call(items, function (li) {
+        if (li.firstChild.textContent !== o.text) return;
+        li.lastChild.textContent = time(o.ns) + " so far, " + (o.kept ? "within" : "above") + " the limit";
+        li.lastChild.className = o.kept ? "good" : "bad";
+      });
+    });
+  }
+  function write(li) { li.textContent = instant(Math.max(0, li.told.t), 1) + "  " + li.told.kind + (li.told.text ? ": " + li.told.text : "") + (li.told.n > 1 ? " (" + li.told.n + " times)" : ""); }
   function news(n) {
     if (n.from !== undefined) {
       from = n.from;
       measuring = true;
-      marks.push({ t: from, kind: "phase", text: "end of the warm-up" });
+      marks.push({ t: from, kind: "phase", name: "", text: "end of the warm-up" });
       Array.prototype.forEach.call(events.children, write);
     }
     (n.points || []).forEach(function (p) {
@@ -93,10 +131,30 @@
       points.push(p);
     });
     if (points.length > most) points = points.slice(points.length - most);
+    (n.counts || []).forEach(function (c) {
+      var last = counts[counts.length - 1];
+      if (last && c.t <= last.t) return;
+      c.sums = {}; // since the start; the others become rates
+      ["offered", "sent", "received"].forEach(function (k) {
+        c.sums[k] = c[k];
+        c[k] = last ? (c[k] - last.sums[k]) / (c.t - last.t) : c.t > 0 && c.t < 2 ? c[k] / c.t : undefined;
+      });
+      counts.push(c);
+    });
+    if (counts.length > most) counts = counts.slice(counts.length - most);
+    promised(n.objectives || []);
     (n.events || []).forEach(function (e) {
-      var li = document.createElement("li");
+      var li = document.createElement("li"), before = events.firstChild;
+      if (before && e.kind === "hiccup" && before.told.kind === e.kind) { // of many in a row the last one
+        e.n += before.told.n;
+        events.removeChild(before);
+      }
       li.told = e;
-      if (e.kind === "fault" && marks.length < 100) marks.push({ t: e.t, kind: "fault", text: instant(e.t, 1) + "  " + e.text });
+      var injected = e.kind === "injected";
+      if ((injected || e.kind === "fault") && marks.length < 100) {
+        marks.push({ t: e.t, kind: injected ? "fault" : "lost", name: injected ? e.text.slice(0, 24) : "", text: instant(e.t, 1) + "  " + e.text });
+        marks.sort(function (a, b) { return a.t - b.t; });
+      }
       write(li);
       events.insertBefore(li, events.firstChild);
       while (events.childNodes.length > 50) events.removeChild(events.lastChild);
@@ -112,6 +170,7 @@
   var source = new EventSource(root.getAttribute("data-follow"));
   source.addEventListener("begin", function () {
     points = [];
+    counts = [];
     marks = [];
     measuring = false;
     from = 0;

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,8 +166,53 @@ func TestPageFollowsRunToEnd(t *testing.T) {
 	if text := told(got); text != want+", 4: 400/s" {
 		t.Errorf("in all the page was told %q", text)
 	}
-	if len(events) != 1 || events[0].Kind != "hiccup" || !strings.HasPrefix(events[0].Text, "a pause") || strings.Contains(events[0].Text, "\u202e") || !strings.HasSuffix(events[0].Text, "(2 times)") {
+	if status, head, _ := get(t, srv.URL+"/live?dir=now", nil); status != 303 || head.Get("Location") != "/run?dir=now" {
+		t.Errorf("after the end the live page answers %d, %s", status, head.Get("Location"))
+	}
+	if len(events) != 1 || events[0].Kind != "hiccup" || !strings.HasPrefix(events[0].Text, "a pause") || strings.Contains(events[0].Text, "\u202e") || events[0].N != 2 {
 		t.Errorf("events %+v", events)
+	}
+}
+
+// What histograms do not say stands in live.jsonl. An objective about a percentile counts the measured window.
+func TestPageShowsCountsAndObjectives(t *testing.T) {
+	dir := t.TempDir()
+	g := begins(t, filepath.Join(dir, "now"))
+	if err := os.WriteFile(filepath.Join(g.dir, result.FileScenario), []byte("name: going\nwarmup: 2s\nmeasure: 1m\nslo: [\"e2e.p99 <= 5ms\", \"lost == 0\", \"e2e.service.p99 <= 500us\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := serving(t, dir, Options{})
+	if status, _, body := get(t, srv.URL+"/live?dir=now", nil); status != 200 || !strings.Contains(body, `data-warmup="2" data-length="60"`) || !strings.Contains(html.UnescapeString(body), "lost == 0") {
+		t.Errorf("status %d: %s", status, body)
+	}
+	s := follows(t, srv.URL+"/follow?dir=now")
+	var sum result.Progress
+	iv := &measure.Interval{To: 1e9, Backlog: measure.Backlog{{Missing: 9, Passed: 4}}}
+	iv.Counters[measure.Measure].Scheduled, iv.Counters[measure.Measure].Failed, iv.Counters[measure.Measure].Dropped = 100, 3, 2
+	if err := g.folder.AppendProgress(sum.Add(iv)); err != nil {
+		t.Fatal(err)
+	}
+	var counts []counted
+	var kept []objective
+	for ended := false; !ended; {
+		x, ok := s.next()
+		if !ok {
+			t.Fatal("the stream ended before the run")
+		}
+		if len(x.Counts) > 0 { // the end removes them
+			g.second(100, 1_000_000)
+			g.ends()
+		}
+		counts, ended = append(counts, x.Counts...), x.Ended
+		if len(x.Kept) > 0 {
+			kept = x.Kept
+		}
+	}
+	if want := []counted{{T: 1, Offered: 100, Failed: 3, Dropped: 2, Lost: 4, Backlog: 5}}; !slices.Equal(counts, want) {
+		t.Errorf("counts %+v, want %+v", counts, want)
+	}
+	if len(kept) != 2 || kept[0].Text != "e2e.p99 <= 5ms" || !kept[0].Kept || kept[1].Kept || kept[0].NS < 990_000 || kept[0].NS > 1_010_000 {
+		t.Errorf("objectives %+v", kept)
 	}
 }
 

@@ -236,7 +236,7 @@ func TestPageResponses(t *testing.T) {
 		"a run":                      {"/run?dir=fast/r01", 200, []string{`<svg class="chart"`, `<a href="/">All runs</a>`}, ""},
 		"a run that is not there":    {"/run?dir=fast/r99", 404, []string{"there is no such run"}, ""},
 		"a way out":                  {"/run?dir=" + url.QueryEscape("../../etc"), 404, []string{"there is no such run"}, ""},
-		"a comparison":               {"/compare?a=fast&a=&b=slow&different=1", 200, []string{"Comparison of A (fast) and B (slow)", "worse"}, ""},
+		"a comparison":               {"/compare?a=fast&a=&b=slow&different=1", 200, []string{"Comparison of nats and kafka", "worse"}, ""},
 		"a comparison of unlike":     {"/compare?a=fast/r01&b=fast/r01", 200, []string{"it counts as one run only", "too few runs"}, "/tmp/"},
 		"one side":                   {"/compare?a=fast", 400, []string{"side B has no run"}, ""},
 		"a side that is not there":   {"/compare?a=fast&b=none", 404, []string{"none: there is no such run, and no run below it"}, ""},

@@ -142,6 +142,11 @@ const pairs = 11
 // both. long is the total time for each of them.
 func ceiling(ctx context.Context, o Options, cal pace.Calibration, long time.Duration) (Ceiling, error) {
 	turn := long / pairs
+	clock := pace.NewClock() // as a run's
+	defer clock.Follow(func(string) {})()
+	if err := sleep(ctx, counterTakes); err != nil {
+		return Ceiling{}, err
+	}
 	var measured []Ceiling
 	for range pairs {
 		cfg := noopRun(o, cal)
@@ -156,7 +161,7 @@ func ceiling(ctx context.Context, o Options, cal pace.Calibration, long time.Dur
 			return Ceiling{}, ctx.Err()
 		}
 		m := float64(raw.To-raw.From) / float64(max(1, raw.Snapshot.Window.Sent))
-		f := floorCost(turn)
+		f := floorCost(clock, turn)
 		measured = append(measured, Ceiling{MessagesPerSecond: 1e9 / m, MessageNS: m, FloorNS: f, Ratio: m / f})
 	}
 	return middlePair(measured), nil
@@ -172,9 +177,9 @@ func middlePair(measured []Ceiling) Ceiling {
 	return c
 }
 
-// floorCost returns the cost, in ns, of what any honest instrument does for a message.
-func floorCost(long time.Duration) float64 {
-	clock := pace.NewClock()
+// floorCost returns the cost, in ns, of what any honest instrument does for a message, with the clock that
+// a run reads.
+func floorCost(clock *pace.Clock, long time.Duration) float64 {
 	h := measure.NewHistogram()
 	var body [size]byte
 	start := clock.Now()
@@ -182,7 +187,7 @@ func floorCost(long time.Duration) float64 {
 	for end := start + int64(long); clock.Now() < end; {
 		const block = 1000 // so that reading the clock for the loop itself does not count
 		for range block {
-			a := clock.Now()
+			a := clock.NowUnordered()
 			crc := stamp.Checksum(body[:])
 			body[0] = byte(crc)
 			h.Record(clock.Now() - a)

@@ -20,10 +20,12 @@
 package truth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/weirmq/weir/internal/pace"
@@ -31,7 +33,7 @@ import (
 
 // Options controls how much is measured.
 type Options struct {
-	// Scale shortens the runs: 1 takes about 30 s, 0.2 about 7 s; 0 means 1. Below 0.1 there are too few
+	// Scale shortens the runs: 1 takes about 90 s, 0.2 about 20 s; 0 means 1. Below 0.1 there are too few
 	// samples to support any tail.
 	Scale float64
 	// Log receives the log of the simulated systems' drivers; may be nil.
@@ -40,11 +42,16 @@ type Options struct {
 	OnCheck func(Check)
 	// Runs is how many runs Quote does under each disturbance; 0 leaves them out.
 	Runs int
-	// Self is the path of weir's own binary, which Quote starts.
+	// Self is the path of weir's own binary, which Quote and the check of kernel instants start.
 	Self string
+	// Only names the parts to do; nil: all.
+	Only []string
 	// OnQuoting is called with what came of each disturbance; it may be nil.
 	OnQuoting func(Quoting)
 }
+
+// Wants reports whether a part is to be done.
+func (o *Options) Wants(part string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, part) }
 
 func (o Options) defaults() Options {
 	if o.Scale <= 0 {
@@ -58,10 +65,13 @@ func (o Options) defaults() Options {
 
 // A Check is one comparison of the instrument with the truth.
 type Check struct {
+	Part string `json:"part"` // the group of checks that it belongs to
 	Name string `json:"name"`
 	What string `json:"what"` // one sentence
 	Pass bool   `json:"pass"`
 	Why  string `json:"why,omitempty"` // why it did not pass
+	// NotRun is what this host lacks for the check, which then counts as passed.
+	NotRun string `json:"not_run,omitempty"`
 	// Unclear means that it did not pass because the host was too slow to tell in every attempt. It proves
 	// nothing either way.
 	Unclear  bool   `json:"unclear,omitempty"`
@@ -89,6 +99,7 @@ type Unit string
 const (
 	Nanoseconds Unit = "ns"
 	Messages    Unit = "messages"
+	Runs        Unit = "runs" // simulated runs, or comparisons of them
 )
 
 // A Row compares one figure.
@@ -97,7 +108,7 @@ type Row struct {
 	Unit      Unit   `json:"unit"`
 	Want      int64  `json:"want"`
 	Got       int64  `json:"got"`
-	Tolerance int64  `json:"tolerance"` // in either direction
+	Tolerance int64  `json:"tolerance"` // in either direction; of runs downwards
 	// Host is additional upward tolerance: what the host added in this run. For blocked time it also
 	// applies downwards: what was late instead.
 	Host int64 `json:"host"`
@@ -112,70 +123,105 @@ type Row struct {
 // attempts is how often a check may run when the host is too slow.
 const attempts = 3
 
-// Checks runs all checks and returns them in a fixed order. Timed checks run one after another, so
-// that they do not disturb each other; those that only count run beside the first. It takes about 30 s
-// at scale 1. The error is ctx's when it ends, or that of a run that failed entirely; the checks
-// completed so far are returned with it.
+// The parts of a calibration, in the order in which they run. All but the first and the last are checks.
+const (
+	PartFigures   = "figures"   // cost and punctuality
+	PartQueue     = "queue"     // M/M/1
+	PartStall     = "stall"     // systems that freeze or slow down
+	PartFaults    = "faults"    // planted ones
+	PartCapacity  = "capacity"  // searches
+	PartClock     = "clock"     // the processor's counter
+	PartKernel    = "kernel"    // kernel instants
+	PartIntervals = "intervals" // coverage
+	PartCompare   = "compare"   // false and missed differences
+	PartQuoted    = "quoted"    // whole runs on a disturbed host
+)
+
+// Parts returns the names of the parts in order.
+func Parts() []string {
+	return []string{PartFigures, PartQueue, PartStall, PartFaults, PartCapacity, PartClock, PartKernel, PartIntervals, PartCompare, PartQuoted}
+}
+
+// A checker does one check of a part.
+type checker struct {
+	part string
+	do   func(context.Context) (Check, error)
+}
+
+// checkers returns the checks in the order in which they run, and those that only count, which run beside them.
+func checkers(o Options) (inTurn, beside []checker) {
+	cal := pace.Calibrate(2) // a pacer and the simulated system's thread
+	timed := func(part string, f func(context.Context, Options, pace.Calibration) (Check, error)) checker {
+		return checker{part, func(ctx context.Context) (Check, error) { return f(ctx, o, cal) }}
+	}
+	plain := func(part string, f func(context.Context, Options) (Check, error)) checker {
+		return checker{part, func(ctx context.Context) (Check, error) { return f(ctx, o) }}
+	}
+	inTurn = []checker{
+		{PartQueue, closedForm}, timed(PartQueue, queueing), timed(PartStall, stall), timed(PartStall, stallBehind),
+		timed(PartStall, slowdown), plain(PartClock, counterError), plain(PartKernel, kernelInstants),
+	}
+	for _, c := range ceilings() { // after the timed checks, which these and the next would disturb
+		inTurn = append(inTurn, checker{PartCapacity, c.check})
+	}
+	inTurn = append(inTurn, plain(PartIntervals, intervals), plain(PartCompare, differences))
+	for _, p := range plantings() {
+		beside = append(beside, plain(PartFaults, p.check))
+	}
+	return inTurn, beside
+}
+
+// Checks runs the checks of the chosen parts. Timed checks run one after another, so that they do not
+// disturb each other; those that only count run beside them. It takes about 90 s at scale 1. The error is
+// ctx's when it ends, or that of a run that failed entirely; the checks completed so far are returned with
+// it, in the order of Parts.
 func Checks(ctx context.Context, o Options) ([]Check, error) {
 	o = o.defaults()
-	cal := pace.Calibrate(2) // a pacer and the simulated system's thread
-	timed := []func(context.Context, Options, pace.Calibration) (Check, error){stall, stallBehind, slowdown, queueing}
-	counted, searched := plantings(), ceilings()
-
-	type slot struct {
-		check Check
-		err   error
-		ran   bool
-	}
-	slots := make([]slot, 1+len(timed)+len(counted)+len(searched))
-	var told sync.Mutex
-	run := func(i int, f func() (Check, error)) {
-		s := &slots[i]
-		if s.err = ctx.Err(); s.err != nil {
-			return
-		}
-		s.check, s.err = f()
-		s.ran = s.err == nil
-		if s.ran && o.OnCheck != nil {
-			told.Lock()
-			defer told.Unlock()
-			o.OnCheck(s.check)
-		}
-	}
-	run(0, func() (Check, error) { return closedForm(ctx) })
-	var beside sync.WaitGroup
-	for i, p := range counted {
-		beside.Go(func() { run(1+len(timed)+i, func() (Check, error) { return p.check(ctx, o) }) })
-	}
-	for i, f := range timed {
-		run(1+i, func() (Check, error) { return f(ctx, o, cal) })
-	}
-	beside.Wait()
-	for i, c := range searched { // after the timed checks, which they would disturb
-		run(1+len(timed)+len(counted)+i, func() (Check, error) { return c.check(ctx) })
-	}
-
+	var mu sync.Mutex
 	var checks []Check
-	var err error
-	for _, s := range slots {
-		if s.ran {
-			checks = append(checks, s.check)
-		}
-		if s.err != nil && err == nil {
-			err = s.err
+	var failed error
+	run := func(all []checker) {
+		for _, j := range all {
+			if !o.Wants(j.part) || ctx.Err() != nil {
+				continue
+			}
+			c, err := j.do(ctx)
+			c.Part = j.part
+			mu.Lock()
+			switch {
+			case err == nil:
+				checks = append(checks, c)
+				if o.OnCheck != nil {
+					o.OnCheck(c)
+				}
+			case failed == nil:
+				failed = err
+			}
+			mu.Unlock()
 		}
 	}
-	return checks, err
+	inTurn, beside := checkers(o)
+	var all sync.WaitGroup
+	all.Go(func() { run(beside) })
+	run(inTurn)
+	all.Wait()
+	slices.SortStableFunc(checks, func(a, b Check) int {
+		return cmp.Compare(slices.Index(Parts(), a.Part), slices.Index(Parts(), b.Part))
+	})
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	return checks, failed
 }
 
 // Passed reports whether every check passed.
 func Passed(checks []Check) bool {
-	for _, c := range checks {
-		if !c.Pass {
-			return false
-		}
-	}
-	return len(checks) > 0
+	return !slices.ContainsFunc(checks, func(c Check) bool { return !c.Pass })
+}
+
+// notRun returns a check for which the host lacks something.
+func notRun(name, what string, lacks error) Check {
+	return Check{Name: name, What: what, Pass: true, NotRun: lacks.Error()}
 }
 
 // repeat runs a check until it is conclusive, at most attempts times. It does not retry a conclusive
@@ -220,6 +266,11 @@ func (c *Check) judge() (says bool) {
 // exactly returns a row for a count.
 func exactly(what string, want, got uint64) Row {
 	return Row{What: what, Unit: Messages, Want: clip(want), Got: clip(got), OK: want == got, Says: true, Waiting: -1}
+}
+
+// ofRuns returns a row for how many of all runs are right, of which some may be wrong.
+func ofRuns(what string, all, right, mayBeWrong int) Row {
+	return Row{What: what, Unit: Runs, Want: int64(all), Got: int64(right), Tolerance: int64(mayBeWrong), OK: all-right <= mayBeWrong, Says: true, Waiting: -1}
 }
 
 func clip(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

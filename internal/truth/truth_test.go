@@ -4,23 +4,78 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/internal/needs"
+	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain makes the test binary one of the processes of the check of kernel instants too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "instants" {
+		if err := KernelMain(os.Args[3:], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestKernelInstantsSayWhoseTimeItWas(t *testing.T) {
+	needs.Time(t)
+	needs.NoRace(t)
+	if err := wire.Check(); err != nil {
+		needs.Host(t, "ebpf", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := kernelInstants(t.Context(), Options{Scale: 0.5, Self: self})
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case c.Unclear:
+		t.Logf("%s: %+v", c.Why, c.Rows)
+	case !c.Pass || c.NotRun != "" || len(c.Rows) != 3:
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestKernelInstantsOfTheOtherSideAreWrong: what a recorder that mixed up the sides would say fails.
+func TestKernelInstantsOfTheOtherSideAreWrong(t *testing.T) {
+	r := &wire.Report{}
+	r.Send.Levels = []wire.Level{
+		{Bucket: wire.Bucket(int64(kernelServed)), Known: 100, System: 200e6},
+		{Bucket: wire.Bucket(int64(kernelFreeze)), Known: 4, System: 1590e6, HostIn: 10e6},
+	}
+	system := longest(r, "server", func(l *wire.Level) int64 { return l.System })
+	if !system.OK || !system.Says || system.Want != 400e6 || system.Got != 397_500_000 {
+		t.Errorf("%+v", system)
+	}
+	if host := longest(r, "server", func(l *wire.Level) int64 { return l.HostIn }); host.OK {
+		t.Errorf("%+v", host)
+	}
+	if none := longest(&wire.Report{}, "none", func(l *wire.Level) int64 { return l.HostIn }); none.Says {
+		t.Errorf("of no message: %+v", none)
+	}
+}
 
 // TestSelfTestPasses is `weir calibrate`'s self-test, scaled down. Results that a busy host leaves
 // unclear are logged rather than failed: the engine's tests in virtual time check the same figures
 // exactly. Conclusive results must be right, and checks that need no clock must always pass.
 func TestSelfTestPasses(t *testing.T) {
-	checks, err := Checks(t.Context(), Options{Scale: 0.2, OnCheck: func(c Check) { t.Logf("%s: %v after %d runs", c.Name, c.Pass, c.Attempts) }})
+	only := slices.DeleteFunc(Parts(), func(p string) bool { return p == PartKernel || p == PartIntervals }) // which have tests of their own
+	checks, err := Checks(t.Context(), Options{Scale: 0.2, Only: only, OnCheck: func(c Check) { t.Logf("%s: %v after %d runs", c.Name, c.Pass, c.Attempts) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +95,10 @@ func TestSelfTestPasses(t *testing.T) {
 		}
 		t.Logf("%s", text)
 	}
-	want := []string{"m/m/1 closed form", "stall", "stall, several producers", "slow-down", "m/m/1", "planted faults, one consumer", "planted faults, competing consumers", "capacity, m/m/1", "capacity, token bucket"}
+	want := []string{
+		"m/m/1 closed form", "m/m/1", "stall", "stall, several producers", "slow-down", "planted faults, one consumer",
+		"planted faults, competing consumers", "capacity, m/m/1", "capacity, token bucket", "clock", "compare",
+	}
 	if !slices.Equal(names, want) {
 		t.Errorf("checks: %q; want %q", names, want)
 	}

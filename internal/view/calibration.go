@@ -32,6 +32,19 @@ func (p *CalibrationPage) write(fill func(*layout.Page)) {
 
 // Figures writes the instrument's overhead and timing accuracy.
 func (p *CalibrationPage) Figures(f *truth.Figures) {
+	p.write(func(page *layout.Page) {
+		page.Say(fmt.Sprintf("The instrument on this host (%d cores)", f.Cores))
+		page.Gap()
+		page.Inset(2).Table(costTable(f))
+		page.Gap()
+		page.Inset(4).Table(lateTable(f))
+		page.Gap()
+		page.Say("Against exact truths")
+	})
+}
+
+// costTable says what the clock and a message cost.
+func costTable(f *truth.Figures) *layout.Table {
 	costs := layout.Listing("", "")
 	costs.Row("clock", fmt.Sprintf("%.1f ns a reading", f.Calibration.ClockCostNS))
 	costs.Row("pacing", f.Calibration.Why)
@@ -39,6 +52,11 @@ func (p *CalibrationPage) Figures(f *truth.Figures) {
 		quantity.Rate(f.Ceiling.MessagesPerSecond), f.Ceiling.MessageNS, f.Ceiling.Ratio, f.Ceiling.FloorNS))
 	costs.Row("", fmt.Sprintf("(95 %%: %.2f to %.2f times, %d pairs; the floor is two clock readings, one histogram record, one checksum)",
 		f.Ceiling.RatioLo, f.Ceiling.RatioHi, f.Ceiling.Pairs))
+	return costs
+}
+
+// lateTable says how late threads and messages were.
+func lateTable(f *truth.Figures) *layout.Table {
 	late := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "late by", "p50", "p99", "p99.9", "max", "")}
 	late.Columns[0].Kind = layout.Word
 	row := func(what string, s truth.Spread, note string) {
@@ -54,24 +72,40 @@ func (p *CalibrationPage) Figures(f *truth.Figures) {
 		}
 		row("messages at "+quantity.Rate(l.Rate), l.Spread, note)
 	}
-	p.write(func(page *layout.Page) {
-		page.Say(fmt.Sprintf("The instrument on this host (%d cores)", f.Cores))
-		page.Gap()
-		page.Inset(2).Table(costs)
-		page.Gap()
-		page.Inset(4).Table(late)
-		page.Gap()
-		page.Say("Against exact truths")
-	})
+	return late
 }
 
 // Check writes one self-test.
 func (p *CalibrationPage) Check(c truth.Check) {
-	word := layout.Good.Of("pass")
-	if !c.Pass {
-		word = layout.Bad.Of("FAIL")
+	p.write(func(page *layout.Page) {
+		page.Gap()
+		if c.NotRun != "" {
+			page.Line(layout.Plain.Of("not run  " + c.Name + ": " + c.NotRun))
+			return
+		}
+		page.Line(passWord(c.Pass), layout.Plain.Of("  "+c.Name+": "+c.What))
+		inside := page.Inset(6)
+		if c.Why != "" {
+			inside.Say(c.Why)
+		}
+		inside.Say(checkNotes(&c))
+		inside.Inset(2).Table(truthTable(c.Rows))
+	})
+}
+
+func passWord(pass bool) layout.Span {
+	if pass {
+		return layout.Good.Of("pass")
 	}
+	return layout.Bad.Of("FAIL")
+}
+
+// checkNotes says of how many messages a check is, and what the host did meanwhile.
+func checkNotes(c *truth.Check) string {
 	notes := []string{quantity.Count(c.Samples) + " messages"}
+	if c.Part == truth.PartClock {
+		notes[0] = quantity.Count(c.Samples) + " readings"
+	}
 	if c.Attempts > 1 {
 		notes = append(notes, fmt.Sprintf("attempt %d: before, the host was too slow to tell", c.Attempts))
 	}
@@ -81,16 +115,7 @@ func (p *CalibrationPage) Check(c truth.Check) {
 	if c.Tardiness != nil {
 		notes = append(notes, fmt.Sprintf("simulated system late by p50 %s, p99 %s", quantity.Time(c.Tardiness.P50), quantity.Time(c.Tardiness.P99)))
 	}
-	p.write(func(page *layout.Page) {
-		page.Gap()
-		page.Line(word, layout.Plain.Of("  "+c.Name+": "+c.What))
-		inside := page.Inset(6)
-		if c.Why != "" {
-			inside.Say(c.Why)
-		}
-		inside.Say(strings.Join(notes, "; "))
-		inside.Inset(2).Table(truthTable(c.Rows))
-	})
+	return strings.Join(notes, "; ")
 }
 
 // Quoting writes whether the figures that runs under a disturbance call quotable are true.
@@ -102,14 +127,9 @@ func (p *CalibrationPage) Quoting(q truth.Quoting) {
 			page.Line(layout.Plain.Of("not run  " + name + ": " + q.NotRun))
 			return
 		}
-		word := layout.Good.Of("pass")
-		if !q.Passed() {
-			word = layout.Bad.Of("FAIL")
-		}
-		reported, quotable, right := q.Figures()
-		page.Line(word, layout.Plain.Of(fmt.Sprintf("  %s: right in %d of %s", name, q.Right, quantity.Counted(q.Runs, "run", "runs"))))
+		page.Line(passWord(q.Passed()), layout.Plain.Of(fmt.Sprintf("  %s: right in %d of %s", name, q.Right, quantity.Counted(q.Runs, "run", "runs"))))
 		inside := page.Inset(6)
-		inside.Say(fmt.Sprintf("%d VALID; %d of %d percentiles quotable, %d of these within 10 %% of the truth or with it in their interval", q.Valid, quotable, reported, right))
+		inside.Say(quotedNotes(&q))
 		inside.Inset(2).Table(quotedTable(q.Rows))
 		for i, f := range q.Wrong {
 			if i == mostWrongShown {
@@ -118,6 +138,11 @@ func (p *CalibrationPage) Quoting(q truth.Quoting) {
 			inside.Say(fmt.Sprintf("wrong: %s of %s is %s, the truth is %s", f.Name(), f.System, quantity.Time(f.Reported), quantity.Time(f.Truth)))
 		}
 	})
+}
+
+func quotedNotes(q *truth.Quoting) string {
+	reported, quotable, right := q.Figures()
+	return fmt.Sprintf("%d VALID; %d of %d percentiles quotable, %d of these within 10 %% of the truth or with it in their interval", q.Valid, quotable, reported, right)
 }
 
 // mostWrongShown bounds the wrong figures that the page names.
@@ -153,6 +178,9 @@ func quotedTable(rows []truth.QuotedRow) *layout.Table {
 
 func truthTable(rows []truth.Row) *layout.Table {
 	timed, waiting := false, false
+	if len(rows) > 0 && rows[0].Unit == truth.Runs {
+		return runsTable(rows)
+	}
 	for _, r := range rows {
 		timed = timed || r.Unit == truth.Nanoseconds
 		waiting = waiting || r.Waiting >= 0
@@ -168,6 +196,21 @@ func truthTable(rows []truth.Row) *layout.Table {
 	t.Columns[0].Kind, t.Columns[len(heads)].Kind = layout.Word, layout.Word
 	for _, r := range rows {
 		t.Row(truthRow(r, timed, waiting)...)
+	}
+	return t
+}
+
+// runsTable says in how many runs, or comparisons, the instrument was right.
+func runsTable(rows []truth.Row) *layout.Table {
+	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "", "of", "right", "", "at least", "")}
+	t.Columns[0].Kind, t.Columns[5].Kind = layout.Word, layout.Word
+	for _, r := range rows {
+		wrong := ""
+		if !r.OK {
+			wrong = "<- wrong"
+		}
+		t.Row(r.What, strconv.FormatInt(r.Want, 10), strconv.FormatInt(r.Got, 10),
+			fmt.Sprintf("%.1f %%", 100*float64(r.Got)/float64(max(1, r.Want))), strconv.FormatInt(r.Want-r.Tolerance, 10), wrong)
 	}
 	return t
 }
@@ -228,6 +271,9 @@ func resolution(f *truth.Figures) string {
 func (p *CalibrationPage) End(out *truth.Calibration) error {
 	failed, tests := 0, len(out.Checks)
 	for _, c := range out.Checks {
+		if c.NotRun != "" {
+			tests--
+		}
 		if !c.Pass {
 			failed++
 		}
@@ -246,13 +292,16 @@ func (p *CalibrationPage) End(out *truth.Calibration) error {
 	}
 	p.write(func(page *layout.Page) {
 		page.Gap()
-		if out.Pass {
+		switch {
+		case out.Pass && len(out.Only) > 0:
+			page.Say(fmt.Sprintf("Passed: %s.", strings.Join(out.Only, ", ")))
+		case out.Pass:
 			page.Say(fmt.Sprintf("All %d truth tests passed: weir can be trusted on this host now.", tests))
 			if says := resolution(out.Figures); says != "" {
 				page.Say(says)
 			}
 			page.Labelled("next", layout.Plain.Of("weir run --out first"))
-		} else {
+		default:
 			page.Say(fmt.Sprintf("%d of %d truth tests failed: do not use figures taken on this host now.", failed, tests))
 			page.Labelled("next", layout.Plain.Of("weir doctor  # what disturbs this host"))
 		}

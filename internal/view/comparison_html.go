@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
@@ -19,20 +20,25 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	p := new(layout.Page)
 	c := comparison{p, found}
 	var names []string
-	for _, s := range found.Sides {
-		names = append(names, s.Side+" ("+layout.Shortened(s.Given, longestSide)+")")
+	for i, s := range found.Sides {
+		name := c.name(i)
+		if name == s.Side {
+			name += " (" + layout.Shortened(s.Given, longestSide) + ")"
+		}
+		names = append(names, name)
 	}
-	title := "Comparison of " + strings.Join(names, " and ")
+	title := "Comparison of " + and(names)
 	p.Heading(title)
+	c.spoken(nil)
+	c.systems(nil)
+	if slices.ContainsFunc(found.Differences, func(d compare.Difference) bool { return d.Name == "guarantee" }) {
+		p.Line(layout.Doubtful.Of(guaranteesDiffer))
+	}
 	Conclusion(p, found, parting)
 	p.Contents()
-	if len(found.Sides) <= layout.MostSeries && len(found.Shifts) > 0 {
-		c.Chapter("percentile by percentile")
-		for i := range found.Shifts {
-			c.drawn(&found.Shifts[i], fmt.Sprintf("c%d", i+1))
-		}
-	}
+	c.curves()
 	c.sameTime(parting.Course)
+	c.used()
 	c.Gap()
 	c.Chapter("the figures")
 	c.figures(full)
@@ -42,16 +48,28 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	return h.Write(w, p)
 }
 
+// curves plots the percentiles of the sides.
+func (c comparison) curves() {
+	if len(c.Shifts) == 0 {
+		return
+	}
+	c.Gap()
+	c.Chapter("percentile by percentile")
+	for i := range c.Shifts {
+		c.drawn(&c.Shifts[i], fmt.Sprintf("shift%d", i+1))
+	}
+}
+
 // drawn plots the percentiles of the sides on an axis of nines, with bands between the least and the
 // largest of the single runs.
 func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	f := &layout.Chart{
-		Caption: "At each percentile the median over the runs of a side. The band lies between the least and the largest of them. " +
-			"Where the bands of two sides overlap, look at the tests below.",
-		Chart: plot.Chart{ID: id, Title: s.Family + " by percentile", Height: high},
+		Caption: "At each percentile the median over the runs, each of which counts once. The band lies between the lowest and the highest run; " +
+			"of more than two systems it shows where one points at a name. Dashed: too few samples in some run, do not quote.",
+		Chart: plot.Chart{ID: id, Title: strings.Replace(s.Family, ".", " ", 1) + " by percentile", Height: high},
 	}
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
-	for i, side := range c.Sides {
+	for i := range c.Sides[:min(len(c.Sides), layout.MostSeries)] {
 		class := layout.Series(i + 1)
 		var curve []curved
 		for _, p := range s.Points {
@@ -60,13 +78,16 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 			curve = append(curve, curved{
 				at:   nines(p.P),
 				row:  &result.Percentile{P: p.P, NS: x.MedianNS, AtLeast: x.MedianAtLeast, Supported: x.MedianSupported, LoNS: &x.RunsLoNS, HiNS: &x.RunsHiNS},
-				text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), median, low, high),
+				text: fmt.Sprintf("%s %s: %s, runs %s to %s", c.name(i), percent(p.P), median, low, high),
 			})
 		}
 		band, lines := b.lines(class, len(f.Legend)+1, curve)
 		f.Bands = append(f.Bands, band)
 		f.Lines = append(f.Lines, lines...)
-		f.Legend = append(f.Legend, layout.Key{Class: class, Text: side.Side})
+		f.Legend = append(f.Legend, layout.Key{Class: class, Text: c.name(i)})
+	}
+	if n := len(c.Sides); n > layout.MostSeries {
+		f.Caption += fmt.Sprintf(" The first %d of %d are drawn.", layout.MostSeries, n)
 	}
 	if math.IsInf(b.most, -1) || math.IsInf(b.least, 1) {
 		return // nothing to draw

@@ -14,6 +14,8 @@ import (
 
 const mostValues = 8
 
+const guaranteesDiffer = "guarantees differ: a weaker confirmation comes sooner, so do not rank send times of different guarantees"
+
 // differences writes what the runs differ in and what that rules out; in brief only the latter.
 func differences(p *layout.Page, entries []Entry, brief bool) {
 	if len(entries) < 2 {
@@ -58,7 +60,7 @@ func differences(p *layout.Page, entries []Entry, brief bool) {
 		p.Line(layout.Doubtful.Of(fmt.Sprintf("settings of the servers differ (%s): they do different work to keep and deliver a message, whatever a confirmation means", strings.Join(servers, ", "))))
 	}
 	for _, w := range []struct{ fact, says string }{
-		{"guarantee", "guarantees differ: a weaker confirmation comes sooner, so do not rank send times of different guarantees"},
+		{"guarantee", guaranteesDiffer},
 		{"loop", "loops differ: a closed loop has service times at saturation only, which leave out the wait that a response includes"},
 		{"mode", "modes differ: the runs measured different things"},
 		{"agents", "agents differ: one process and several add different times to the figures"},

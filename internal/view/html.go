@@ -40,6 +40,11 @@ func measuredIn(entries []Entry) string {
 	if n := len(names); n > mostNamed {
 		names = append(names[:mostNamed], quantity.Counted(n-mostNamed, "other system", "other systems"))
 	}
+	return and(names)
+}
+
+// and joins names: "a, b and c".
+func and(names []string) string {
 	last := len(names) - 1
 	if last <= 0 {
 		return strings.Join(names, "")
@@ -89,15 +94,41 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
 	name := o.named(runs(len(entries)) + " of " + measuredIn(entries))
 	p.Heading(name)
-	overview(p, entries, true, o)
 	names := labels(entries)
-	varied(p, entries)
-	sideBySide(p, entries, names)
-	sameTime(p, entries, names)
+	all := new(layout.Page)
+	if len(o.Searches) == 1 {
+		overview(p, entries, true, o)
+	} else {
+		tally(p, entries)
+		found, different := scenarios(entries)
+		if found == nil {
+			p.Item(layout.Doubtful.Of("these runs cannot be put beside one another: " + different.Error()))
+			summary(p, entries, o)
+			p.Contents()
+			p.Gap()
+			compared(p, entries)
+			sameTime(p, entries, names, nil)
+		} else {
+			c := comparison{p, found.Comparison}
+			c.spoken(different)
+			c.systems(different)
+			summary(p, entries, o)
+			differences(p, entries, true)
+			p.Contents()
+			c.curves()
+			varied(p, entries)
+			sameTime(p, entries, names, found)
+			c.used()
+			compared(all, entries)
+		}
+	}
 	p.Gap()
 	p.Chapter("each run")
 	if len(entries) > mostDrawn {
 		p.Say(fmt.Sprintf("The first %d have charts; weir report --html of a folder draws those of any other.", mostDrawn))
+	}
+	if !all.Empty() {
+		p.Fold(all, plain("all runs in one table"))
 	}
 	for i, e := range entries {
 		inside := new(layout.Page)

@@ -25,7 +25,7 @@ import (
 var allowedParts = map[string]string{
 	"html": "lang", "head": "", "meta": "charset http-equiv content name", "title": "id", "style": "", "body": "", "main": "", "footer": "",
 	"h1": "", "h2": "id", "nav": "aria-label", "a": "href", "h3": "", "p": "class", "span": "class", "ul": "class", "li": "", "div": "class tabindex role aria-label",
-	"dl": "", "dt": "class", "dd": "", "table": "class", "thead": "", "tbody": "", "tr": "", "th": "colspan scope class", "td": "class",
+	"dl": "", "dt": "class", "dd": "", "table": "class", "thead": "", "tbody": "", "tr": "", "th": "colspan scope class", "td": "class data-name", "small": "",
 	"script": "type id", "pre": "", "figure": "", "figcaption": "", "details": "", "summary": "",
 	"svg": "class viewBox role aria-labelledby", "desc": "id", "g": "class data-n", "path": "class d data-n", "rect": "class x y width height",
 	"circle": "class cx cy r", "text": "class x y",

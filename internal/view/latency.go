@@ -82,8 +82,8 @@ func (c distribution) cannotBeQuoted(r *result.Result, p float64) bool {
 		return c.late && judge.Late(c.d, c.onTime, r.Latency.Send.Lateness, p)
 	}
 	name := c.group
-	if c.name == "service" {
-		name += ".service"
+	if c.name == "service" || c.name == "system" {
+		name += "." + c.name
 	}
 	f := judge.FigureOf(r, name+"."+finding.Percentile(p))
 	return f != nil && !f.Quotable

@@ -107,6 +107,11 @@ func overview(p *layout.Page, entries []Entry, first bool, o Options) {
 		o.Searches[0].drawn(p, first)
 	}
 	p.Gap()
+	compared(p, entries)
+}
+
+// compared writes why runs are not valid, what they differ in, and their figures.
+func compared(p *layout.Page, entries []Entry) {
 	doubts(p, entries)
 	differences(p, entries, false)
 	p.Gap()

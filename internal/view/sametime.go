@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/quantity"
@@ -83,8 +84,18 @@ func ends(lines []plot.Line) (least, most float64) {
 	return least, most
 }
 
-// sameTime draws the runs of an overview, each in its own colour.
-func sameTime(p *layout.Page, entries []Entry, names []string) {
+// sameTime draws the runs of an overview: in the colours of their scenarios, or, where they are not compared,
+// each in its own.
+func sameTime(p *layout.Page, entries []Entry, names []string, found *comparison) {
+	if found != nil {
+		comparison{p, found.Comparison}.sameTime(func(dir string) *Course {
+			if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Dir == dir }); i >= 0 {
+				return entries[i].Course
+			}
+			return nil
+		})
+		return
+	}
 	says := "0 is the end of the warm-up of each run. A step is a second. A gap is a second with too few samples."
 	if n := len(entries); n > layout.MostSeries {
 		entries, names = entries[:layout.MostSeries], names[:layout.MostSeries]
@@ -111,7 +122,7 @@ func (c comparison) sameTime(course func(dir string) *Course) {
 	more := false
 	each := max(1, mostTogether/len(c.Sides)) // runs of each side
 	for i, side := range c.Sides {
-		names = append(names, side.Side)
+		names = append(names, c.name(i))
 		drawn := 0
 		for _, r := range side.Runs {
 			if r.Why != "" || drawn == each {
@@ -124,9 +135,9 @@ func (c comparison) sameTime(course func(dir string) *Course) {
 		}
 		more = more || side.Used > each
 	}
-	says := "Each line is a run in the colour of its side. 0 is the end of its warm-up. A step is a second. A gap is a second with too few samples."
+	says := "Each line is a run in the colour of its system. 0 is the end of its warm-up. A step is a second. A gap is a second with too few samples."
 	if more {
-		says += fmt.Sprintf(" Of each side the first %d runs are drawn.", each)
+		says += fmt.Sprintf(" Of each system the first %d runs are drawn.", each)
 	}
 	onOneAxis(c.Page, of, names, "received", says)
 }

@@ -74,7 +74,7 @@ func TestComparedRunsShareTimeAxis(t *testing.T) {
 	if a, b := strings.Count(chart, `<path class="line s1" `), strings.Count(chart, `<path class="line s2" `); !ok || a != mostTogether/2 || b != mostTogether/2 {
 		t.Errorf("%d and %d runs are drawn; want %d of each side", a, b, mostTogether/2)
 	}
-	if strings.Contains(strings.Join(asked, " "), "b/0 ") || !strings.Contains(page.String(), "Of each side the first 12 runs are drawn.") {
+	if strings.Contains(strings.Join(asked, " "), "b/0 ") || !strings.Contains(page.String(), "Of each system the first 12 runs are drawn.") {
 		t.Errorf("a run that does not count was asked for, or the bound is not said: %v", asked)
 	}
 	if !regexp.MustCompile(`(?s)<h1>.*Comparison of A \(&lt;a&gt;\) and B \(b\).*<strong|class="strong">no</span>.*<h2[^>]*>over the same time</h2>.*<h2[^>]*>the figures</h2>`).MatchString(page.String()) {

@@ -142,6 +142,9 @@ func (t *single) screen() *Screen {
 	if says := hostShare(t.r); says != "" {
 		add(3, func() { t.Labelled("whose time", plain(says)) })
 	}
+	if says := systemsPart(t.r); says != "" {
+		add(2, func() { t.Labelled("system", plain(says)) })
+	}
 	s.Gap()
 	add(0, func() {
 		rates, _ := t.flows()

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -65,63 +64,6 @@ var directions = [...]string{"send", "rtt", "e2e"}
 // howToRead explains what all percentile charts have in common.
 const howToRead = "Bands are 95 % intervals. A band without an upper end reaches the top; a gap has no interval. Dashed, with hollow dots: too few samples, do not quote; " +
 	"the last dot is the largest of this run. An arrow: at least so much, because messages that never came count with their age."
-
-// sideBySide draws the headline distributions of several runs, one chart for each. Repeats of a scenario
-// share a curve of all their samples, with those of the single runs if there is room.
-func sideBySide(p *layout.Page, entries []Entry, names []string) {
-	first := true
-	for _, group := range directions {
-		of, says := curvesOf(entries, names, group)
-		if len(of) < 2 {
-			continue
-		}
-		if first {
-			p.Gap()
-			p.Chapter("percentile by percentile")
-			p.Line(layout.Faint.Of(howToRead))
-			first = false
-		}
-		spectrum(p, nil, "all-"+group, group, group+" by percentile", says+" Do not rank responses against services, or runs with different guarantees.", of)
-	}
-}
-
-// curvesOf returns the curves of one direction, and the notes about them.
-func curvesOf(entries []Entry, names []string, group string) (of []plotted, says string) {
-	add := func(name string, e Entry) {
-		for _, c := range distributions(e.Result) {
-			if c.group == group && c.interval {
-				of = append(of, plotted{name + " " + c.name, e.Result, c, nil})
-			}
-		}
-	}
-	repeated := repeatedIn(entries)
-	for _, s := range repeated {
-		for _, c := range distributions(s.runs[0].Result) {
-			if d := together(s.runs, c); c.group == group && c.interval && d != nil {
-				of = append(of, plotted{fmt.Sprintf("%s %s, %d runs merged", s.name, c.name, len(s.runs)), s.runs[0].Result, distribution{group: c.group, name: c.name, d: d, interval: true}, nil})
-			}
-		}
-	}
-	says = "Each run's own."
-	merged := len(of)
-	room := merged+len(entries) <= layout.MostSeries
-	for i, e := range entries {
-		if room || merged == 0 || !slices.ContainsFunc(repeated, func(s repeatedSeries) bool { return s.has(e) }) {
-			add(names[i], e)
-		}
-	}
-	switch {
-	case merged > 0 && room:
-		says = "Of the samples of all repeats together, and each run's own. INVALID runs are left out of what is merged."
-	case merged > 0:
-		says = "Of the samples of all repeats together. INVALID runs are left out."
-	}
-	if n := len(of); n > layout.MostSeries {
-		of = of[:layout.MostSeries]
-		says += fmt.Sprintf(" The first %d of %d curves are drawn.", layout.MostSeries, n)
-	}
-	return of, says
-}
 
 const mostColours = 6
 

@@ -91,7 +91,7 @@ func overWhat(keys []variedKey) (x *variedKey, rest []*variedKey) {
 // latency. INVALID runs have no figures to draw.
 func varied(p *layout.Page, entries []Entry) {
 	x, rest := overWhat(variedKeys(entries))
-	if x == nil {
+	if x == nil || !keysNumeric(x.distinct) && len(x.distinct) <= mostRows { // the table of systems says it better
 		return
 	}
 	lone := entries[0].Result.System.Driver // names lines that nothing else distinguishes

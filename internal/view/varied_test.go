@@ -73,9 +73,15 @@ func TestFigureIsChartedOverVariedKey(t *testing.T) {
 
 func TestBarsForWordsAndBestPerSystem(t *testing.T) {
 	t.Parallel()
-	words := []Entry{member(1, "system: {options: {storage: file}}\n", 100, 1e6), member(2, "system: {options: {storage: memory}}\n", 900, 1e6)}
-	if rate := chart(htmlOf(t, words), "varied-rate"); strings.Count(rate, `class="bar"`) != 2 || !strings.Contains(rate, "system.options.storage memory: 900/s") {
+	var words []Entry
+	for i := range mostRows + 1 {
+		words = append(words, member(i+1, fmt.Sprintf("system: {options: {storage: disk%c}}\n", 'a'+i), float64(100*(i+1)), 1e6))
+	}
+	if rate := chart(htmlOf(t, words), "varied-rate"); strings.Count(rate, `class="bar"`) != len(words) || !strings.Contains(rate, "system.options.storage diski: 900/s") {
 		t.Errorf("the chart of rates: %s", rate)
+	}
+	if rate := chart(htmlOf(t, words[:2]), "varied-rate"); rate != "" {
+		t.Error("the table of systems has two values of a word, and a chart repeats them")
 	}
 	var several []Entry
 	for i, driver := range []string{"noop", "chan"} {
@@ -97,8 +103,7 @@ func TestBarsForWordsAndBestPerSystem(t *testing.T) {
 	}
 }
 
-// TestRepeatsAreOnePointAndOneCurve: the median over a key, and the percentiles of all
-// samples together.
+// TestRepeatsAreOnePointAndOneCurve: the median over a key, and at each percentile the median of the runs.
 func TestRepeatsAreOnePointAndOneCurve(t *testing.T) {
 	t.Parallel()
 	var entries []Entry
@@ -116,15 +121,10 @@ func TestRepeatsAreOnePointAndOneCurve(t *testing.T) {
 	if rate := chart(page, "varied-rate"); !strings.Contains(rate, "topology.producers 8: 1,600/s, median of 3 runs from 800/s to 2,400/s") {
 		t.Errorf("the chart of rates: %s", rate)
 	}
-	curves := chart(page, "all-send")
-	if !strings.Contains(curves, "p1 response, 3 runs merged") || !strings.Contains(curves, "p8-r2 response") {
-		t.Errorf("the curves have no merged one beside the runs': %s", curves)
-	}
-	for range 5 { // beyond what can be told apart, only what is merged
-		entries = append(entries, entries[:3]...)
-	}
-	if curves := chart(htmlOf(t, entries), "all-send"); strings.Contains(curves, "p1-r1 response<") || !strings.Contains(curves, "runs merged") {
-		t.Errorf("of many runs each has a curve: %s", curves)
+	curves := chart(page, "shift1")
+	mentions(t, curves, ">p1</li>", ">p8</li>", "p8 50 %: 2.00 ms, runs 1.00 ms to 3.00 ms")
+	if n := strings.Count(curves, `class="band `); n != 2 {
+		t.Errorf("%d bands are drawn; want one for each scenario", n)
 	}
 }
 
@@ -136,12 +136,12 @@ func TestCurvesOfManyRunsAreDrawn(t *testing.T) {
 		for i := range n {
 			entries = append(entries, member(i+1, "seed: 1\n", 100, 1e6))
 		}
-		curves := chart(htmlOf(t, entries), "all-send")
+		curves := chart(htmlOf(t, entries), "shift1")
 		drawn := min(n, layout.MostSeries)
 		if got := strings.Count(curves, `<span class="key `); got != drawn {
 			t.Errorf("of %d runs %d have a curve; want %d", n, got, drawn)
 		}
-		if says := fmt.Sprintf("The first 18 of %d curves are drawn.", n); strings.Contains(curves, says) != said {
+		if says := fmt.Sprintf("The first 18 of %d are drawn.", n); strings.Contains(curves, says) != said {
 			t.Errorf("of %d runs it is said %v that some are left out", n, !said)
 		}
 	}
@@ -168,11 +168,11 @@ func TestKeyMissingInOneRunDiffers(t *testing.T) {
 // The worst runs are those whose messages never came.
 func TestLowerBoundIsDrawn(t *testing.T) {
 	t.Parallel()
-	entries := []Entry{member(1, "system: {options: {storage: file}}\n", 100, 1e6), member(2, "system: {options: {storage: memory}}\n", 900, 9e9)}
+	entries := []Entry{member(1, "topology: {producers: 1}\n", 100, 1e6), member(2, "topology: {producers: 2}\n", 900, 9e9)}
 	entries[1].Result.Latency.Send.Response.Percentile(99).AtLeast = true
 	entries[1].Result.Latency.Send.Response.MeanNS = nil
 	page := htmlOf(t, entries)
-	if p99 := chart(page, "varied-p99"); !strings.Contains(p99, "system.options.storage memory: &gt;= 9.00 s") {
+	if p99 := chart(page, "varied-p99"); !strings.Contains(p99, "topology.producers 2: &gt;= 9.00 s") {
 		t.Errorf("p99: %s", p99)
 	}
 	if mean := chart(page, "varied-mean"); mean != "" {

@@ -2,8 +2,11 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/finding"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
@@ -48,7 +51,35 @@ func hostShare(r *result.Result) string {
 	if len(says) == 0 {
 		return ""
 	}
-	return strings.Join(says, " and ") + " is this host's"
+	return finding.New("wire.hosts", "shares", says).String()
+}
+
+// systemsPart says in a line what can be quoted of the network and the system, where the whole latency
+// cannot; "" if nothing.
+func systemsPart(r *result.Result) string {
+	var says []string
+	for _, s := range splits(r) {
+		for _, p := range answered {
+			name := finding.Percentile(p)
+			f := r.Verdict.Figure(judge.SystemName(s.name) + "." + name)
+			if f == nil || !f.Quotable || quotable(r, s.name, name) {
+				continue
+			}
+			says = append(says, fmt.Sprintf("%s %s %s", s.name, name, quantity.Time(s.System.Percentile(p).NS)))
+		}
+	}
+	if len(says) == 0 {
+		return ""
+	}
+	return finding.New("wire.system", "figures", says).String()
+}
+
+// quotable reports whether a percentile of a whole latency can be quoted.
+func quotable(r *result.Result, latency, p string) bool {
+	return slices.ContainsFunc([]string{latency + "." + p, latency + ".service." + p}, func(name string) bool {
+		f := r.Verdict.Figure(name)
+		return f != nil && f.Quotable
+	})
 }
 
 // hostText writes this host's share: a range where it is unclear for what messages waited.
@@ -91,6 +122,9 @@ func (t *single) wire() {
 		row := []layout.Span{plain(x.name)}
 		for _, s := range all {
 			d := distribution{group: s.name, name: "wire", d: x.of(s.WireParts)}
+			if d.d == s.System {
+				d.name, d.interval = "system", true
+			}
 			for _, p := range []float64{50, 99, 100} {
 				row = append(row, d.figure(t.r, p))
 			}
@@ -99,6 +133,9 @@ func (t *single) wire() {
 	}
 	t.Table(table)
 	notes := []string{"held: from the hand-over to the client until the last answer that came in before the message left; the client may have waited for it. host out: from there until its last byte left this host. host in: from the arrival of the last byte of the confirmation or delivery until the program had it"}
+	if t.r.Wire.SameHost {
+		notes = append(notes, finding.New("wire.same_host").String())
+	}
 	for _, s := range all {
 		notes = append(notes, samplesOf(&s))
 		for i := range s.At {

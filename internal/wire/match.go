@@ -26,7 +26,9 @@ type window struct {
 	epoch  int64 // on CLOCK_MONOTONIC
 	tracks map[direction]*track
 	sights map[uint64]*sights
+	from   int64 // when sampling began
 	until  int64 // when recording ended
+	delays delays
 	latest int64 // when the latest segment passed
 	number int   // of segments
 	room   int   // bytes of the ring buffer that they took
@@ -230,14 +232,14 @@ func (w *window) confirmed(m *Message, p *Parts) {
 		p.leave(m, &p.Unseen)
 		return
 	case 1:
-		p.know(m, held, left, back.came[first], &p.Exact)
+		p.know(w, m, held, left, back.came[first], &p.Exact)
 		return
 	}
 	from, to := back.came[first], back.came[after-1]
 	middle := (from + to) / 2
 	switch apart := float64(to - from); {
 	case apart <= Tolerance*float64(m.End-m.Start):
-		p.know(m, held, left, middle, &p.Bounded)
+		p.know(w, m, held, left, middle, &p.Bounded)
 	case apart <= Tolerance*float64(m.End-m.Due): // of what it waited before, this is little
 		p.Ambiguous++
 		p.level(m, held, left, middle)
@@ -270,6 +272,6 @@ func (w *window) delivered(m *Message, p *Parts) {
 	case came == never:
 		p.leave(m, &p.Unseen)
 	default:
-		p.know(m, w.tracks[direction{conn: x.out.track.conn}].held(m.Start, left), left, came, &p.Exact)
+		p.know(w, m, w.tracks[direction{conn: x.out.track.conn}].held(m.Start, left), left, came, &p.Exact)
 	}
 }

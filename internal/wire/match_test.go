@@ -241,10 +241,10 @@ func TestBucketsAreAnEighthWide(t *testing.T) {
 
 // TestReportsAddUp also after they travelled as JSON.
 func TestReportsAddUp(t *testing.T) {
-	part := func(latency, out int64) *Report {
+	part := func(latency, out, from, delay int64) *Report {
 		r := &Report{Windows: 1, Segments: 7, CostNS: 2, UsedNS: 100}
 		for range 10 {
-			r.E2E.know(&Message{Start: 0, End: latency}, 0, out, latency-out, &r.E2E.Exact)
+			r.E2E.know(&window{from: from, delays: delays{step: never, most: []int64{delay}}}, &Message{Start: 0, End: latency}, 0, out, latency-out, &r.E2E.Exact)
 		}
 		r.E2E.leave(&Message{End: latency}, &r.E2E.Late)
 		b, err := json.Marshal(r)
@@ -257,14 +257,29 @@ func TestReportsAddUp(t *testing.T) {
 		}
 		return &again
 	}
-	sum := part(1000, 100)
-	sum.Merge(part(1000, 300))
-	sum.Merge(part(4000, 1000))
+	sum := part(1000, 100, 0, 70)
+	sum.Merge(part(1000, 300, 350e6, 65))
+	sum.Merge(part(4000, 1000, 10e9, 1))
 	if sum.Windows != 3 || sum.E2E.Exact != 30 || sum.E2E.Late != 3 || sum.E2E.HostOut.Total() != 30 || sum.E2E.HostOut.Max() != 1000 {
 		t.Fatalf("%+v", sum)
 	}
 	l, ok := sum.E2E.Around(1000)
 	if !ok || l.Known != 20 || l.LeftOut != 2 || l.HostNS() != 10*(200+600) || l.TotalNS() != 20*1000 {
 		t.Errorf("%+v, %v", l, ok)
+	}
+	if sum.E2E.Latency.Max() != 4000 || sum.E2E.Rest.Max() != 2000 || sum.E2E.Host.Total() != 30 {
+		t.Errorf("latency %d, rest %d", sum.E2E.Latency.Max(), sum.E2E.Rest.Max())
+	}
+	groups := sum.E2E.Groups // the later windows need steps of 200 ms
+	if len(groups) != 3 || sum.E2E.StepNS != 2*firstStep || groups[0].Delay != 96 || groups[1].Step != 1 || groups[2].Step != 50 || groups[2].System.Total() != 10 {
+		t.Errorf("steps of %d ns: %+v", sum.E2E.StepNS, groups)
+	}
+}
+
+func TestDelaysAreRoundedUp(t *testing.T) {
+	for ns, want := range map[int64]int64{-5: 1, 0: 1, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 6, 7: 8, 8: 8, 9: 12, 1000: 1024, 1_100_000: 1_572_864} {
+		if got := roundedDelay(ns); got != want {
+			t.Errorf("%d: %d, want %d", ns, got, want)
+		}
 	}
 }

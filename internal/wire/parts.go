@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+	"time"
+
+	"github.com/weirmq/weir/measure"
 )
 
 // bucketBits is the binary logarithm of the number of buckets for each doubling of the latency.
@@ -33,15 +36,68 @@ func (p *Parts) leave(m *Message, why *uint64) {
 	p.find(m.End-m.Due).LeftOut++
 }
 
-// know adds a message that was held until one instant, whose last byte left at another, and whose
-// answer came in at the third.
-func (p *Parts) know(m *Message, held, left, came int64, why *uint64) {
+// know adds a message of window w that was held until one instant, whose last byte left at another, and
+// whose answer came in at the third.
+func (p *Parts) know(w *window, m *Message, held, left, came int64, why *uint64) {
 	*why++
+	system := max(came-left, 0)
 	p.Held.Add(max(held-m.Start, 0), 1)
 	p.HostOut.Add(max(left-held, 0), 1)
-	p.System.Add(max(came-left, 0), 1)
+	p.System.Add(system, 1)
 	p.HostIn.Add(max(m.End-came, 0), 1)
+	rest := system + max(m.Start-m.Due-m.Late, 0)
+	p.Latency.Add(max(m.End-m.Due, 0), 1)
+	p.Rest.Add(rest, 1)
+	p.Host.Add(max(m.End-m.Due-rest, 0), 1)
+	p.group(w, w.delays.beside(m.Start, max(came, left))).Add(system, 1)
 	p.level(m, held, left, came)
+}
+
+// Steps of time: the first length, doubled when there are too many.
+const (
+	firstStep = int64(100 * time.Millisecond)
+	mostSteps = 64
+)
+
+// group returns the counts of w's step and of a delay.
+func (p *Parts) group(w *window, delay int64) *measure.Counts {
+	p.StepNS = max(p.StepNS, firstStep)
+	for w.from/p.StepNS >= mostSteps {
+		p.coarser()
+	}
+	return p.grouped(w.from/p.StepNS, roundedDelay(delay))
+}
+
+// grouped returns the counts of a step and delay, added if they are missing.
+func (p *Parts) grouped(step, delay int64) *measure.Counts {
+	i, ok := slices.BinarySearchFunc(p.Groups, Group{Step: step, Delay: delay}, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Delay, b.Delay))
+	})
+	if !ok {
+		p.Groups = slices.Insert(p.Groups, i, Group{Step: step, Delay: delay})
+	}
+	return &p.Groups[i].System
+}
+
+// coarser doubles the steps.
+func (p *Parts) coarser() {
+	all := p.Groups
+	p.StepNS, p.Groups = 2*p.StepNS, nil
+	for i := range all {
+		p.grouped(all[i].Step/2, all[i].Delay).Merge(&all[i].System)
+	}
+}
+
+// roundedDelay rounds up to a power of two or one and a half times that, so that there are few groups.
+func roundedDelay(ns int64) int64 {
+	if ns <= 1 {
+		return 1
+	}
+	power := int64(1) << bits.Len64(uint64(ns-1))
+	if three := power / 4 * 3; ns <= three {
+		return three
+	}
+	return power
 }
 
 // level adds it to the sums of its latency.
@@ -66,6 +122,17 @@ func (p *Parts) merge(o *Parts) {
 	p.HostOut.Merge(&o.HostOut)
 	p.System.Merge(&o.System)
 	p.HostIn.Merge(&o.HostIn)
+	p.Latency.Merge(&o.Latency)
+	p.Host.Merge(&o.Host)
+	p.Rest.Merge(&o.Rest)
+	p.StepNS = max(p.StepNS, firstStep)
+	for p.StepNS < o.StepNS {
+		p.coarser()
+	}
+	for i := range o.Groups {
+		g := &o.Groups[i]
+		p.grouped(g.Step*o.StepNS/p.StepNS, g.Delay).Merge(&g.System)
+	}
 	for _, l := range o.Levels {
 		b := l.Bucket
 		i, ok := slices.BinarySearchFunc(p.Levels, b, func(l Level, b int) int { return cmp.Compare(l.Bucket, b) })

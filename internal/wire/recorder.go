@@ -32,7 +32,8 @@ const (
 	leastBudget  = 30_000_000    // ns of processor time until recording stops waiting for messages
 	mostMessages = 1 << 13       // sampled in a window; each is kept twice at most
 	patience     = 5 * time.Second
-	mostWindows  = 64 // of which it is known that messages of them were sampled
+	mostWakes    = 1 << 13 // of the thread that only sleeps: it is due every millisecond
+	mostWindows  = 64      // of which it is known that messages of them were sampled
 )
 
 // Share is the part of this process's processor time that recording may take by default.
@@ -83,6 +84,8 @@ type Recorder struct {
 	from   int64 // of the window whose messages are collected; never: none is
 	sent   []Message
 	got    []Message
+	woke   [mostWakes]delayed // a ring
+	wakes  int
 	report Report
 }
 
@@ -121,6 +124,14 @@ func (r *Recorder) Handed(start int64) bool {
 		return false
 	}
 	return r.opened.Add(1) <= mostMessages
+}
+
+// Woke records by how much a thread that only sleeps woke too late.
+func (r *Recorder) Woke(at, delay int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.woke[r.wakes%mostWakes] = delayed{at, delay}
+	r.wakes++
 }
 
 // Failed says that a sampled message was not confirmed.
@@ -245,6 +256,7 @@ func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int
 	}
 	defer func() { _ = r.tap.enable(false) }()
 	s := span{r.cfg.Now(), never}
+	w.from = s.from
 	r.mu.Lock()
 	r.from = s.from
 	r.mu.Unlock()
@@ -277,11 +289,20 @@ func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.from = never
-	r.report.Conns = max(r.report.Conns, conns)
+	r.report.Conns, r.report.Beside = max(r.report.Conns, conns), max(r.report.Beside, r.tap.beside)
 	r.report.Windows++
 	r.report.Segments += uint64(w.number)
 	r.report.Lost += r.tap.lost() - lost
 	w.order()
+	w.delays = newDelays(w.from, w.until)
+	for _, d := range r.woke[:min(r.wakes, mostWakes)] {
+		w.delays.add(d)
+	}
+	for _, all := range [][]Message{r.sent, r.got} {
+		for i := range all {
+			w.delays.add(delayed{all[i].Start, all[i].Late})
+		}
+	}
 	for i := range r.sent {
 		w.confirmed(&r.sent[i], &r.report.Send)
 	}

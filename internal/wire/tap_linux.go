@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strconv"
 	"time"
@@ -32,6 +33,7 @@ type tap struct {
 	record                 ringbuf.Record
 	programs               []*ebpf.Program
 	known                  map[uint64]uint32 // cookies to connection numbers; other sockets to noConn
+	beside                 int               // connections to this host's own addresses
 	closes                 []func() error
 }
 
@@ -134,15 +136,30 @@ func (t *tap) scan() int {
 			t.known[cookie] = noConn
 			continue
 		}
-		if _, err := unix.Getpeername(fd); err != nil {
+		peer, err := unix.Getpeername(fd)
+		if err != nil {
 			continue // it listens, or is not connected yet
 		}
 		n := uint32(t.found())
 		if n < mostConns && t.conns.Put(cookie, n) == nil {
 			t.known[cookie] = n
+			if own, err := unix.Getsockname(fd); err == nil && address(own) == address(peer) {
+				t.beside++
+			}
 		}
 	}
 	return t.found()
+}
+
+// address returns the IP address of a socket's end.
+func address(of unix.Sockaddr) netip.Addr {
+	switch a := of.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrFrom4(a.Addr)
+	case *unix.SockaddrInet6:
+		return netip.AddrFrom16(a.Addr).Unmap()
+	}
+	return netip.Addr{}
 }
 
 func (t *tap) found() (n int) {

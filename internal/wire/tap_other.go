@@ -8,7 +8,7 @@ import (
 )
 
 // A tap cannot be opened on this platform.
-type tap struct{}
+type tap struct{ beside int }
 
 func openTap() (*tap, error) {
 	return nil, fmt.Errorf("%w: it needs Linux, and this is %s", ErrMissing, runtime.GOOS)

@@ -2,14 +2,12 @@ package wire
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -32,11 +30,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-const (
-	truthSize = 100
-	served    = 2 * time.Millisecond // how long the server takes for an answer
-	freeze    = 400 * time.Millisecond
-)
+const truthSize = 100
 
 // serve answers each message, one after the other.
 func serve() {
@@ -50,13 +44,12 @@ func serve() {
 	b := make([]byte, truthSize)
 	for err == nil {
 		if _, err = io.ReadFull(c, b); err == nil {
-			time.Sleep(served)
 			_, err = c.Write([]byte("ok"))
 		}
 	}
 }
 
-// ask sends messages, one at a time, prints the numbers of its programs, and when stdin ends a report.
+// ask prints the numbers of its programs, and sends messages, one at a time, until it is killed.
 func ask(at string) {
 	r, err := Open()
 	if err != nil {
@@ -75,21 +68,10 @@ func ask(at string) {
 		}
 	}
 	fmt.Println()
-	ended := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		close(ended)
-	}()
 	epoch := monotonic()
 	now := func() int64 { return monotonic() - epoch }
 	r.Start(Config{Run: testRun, EpochNS: epoch, Now: now, To: never, Share: 1})
 	for seq := uint64(0); ; seq++ {
-		select {
-		case <-ended:
-			_ = json.NewEncoder(os.Stdout).Encode(r.Stop())
-			return
-		default:
-		}
 		m := Message{Stream: 1, Seq: seq, Bytes: truthSize, Start: now()}
 		m.Due = m.Start
 		is := r.Handed(m.Start)
@@ -146,56 +128,6 @@ func able(t *testing.T) {
 	t.Helper()
 	if err := Check(); err != nil {
 		needs.Host(t, "ebpf", err)
-	}
-}
-
-// stopped runs a client against a server, freezes one of them several times, and returns what the
-// client recorded of messages that took about as long.
-func stopped(t *testing.T, which func(server, client *actor) *actor) Level {
-	t.Helper()
-	needs.Time(t)
-	able(t)
-	server, at := start(t, "server", "")
-	client, said := start(t, "client", at)
-	if strings.Trim(said, "0123456789 ") != "" {
-		t.Fatal(said)
-	}
-	frozen := which(server, client).cmd.Process
-	for range 8 {
-		time.Sleep(freeze / 2)
-		_ = frozen.Signal(syscall.SIGSTOP)
-		time.Sleep(freeze)
-		_ = frozen.Signal(syscall.SIGCONT)
-	}
-	_ = client.stdin.Close()
-	var r Report
-	if err := json.NewDecoder(client.out).Decode(&r); err != nil {
-		t.Fatal(err)
-	}
-	var long Level
-	for i := range r.Send.Levels {
-		if r.Send.Levels[i].Bucket >= Bucket(int64(freeze*3/4)) {
-			long.add(&r.Send.Levels[i])
-		}
-	}
-	if long.Known < 2 {
-		t.Fatalf("%d messages that met a freeze are known; %d are left out: %+v", long.Known, long.LeftOut, r.Send)
-	}
-	return long
-}
-
-func TestFrozenServerIsTheMiddle(t *testing.T) {
-	l := stopped(t, func(server, _ *actor) *actor { return server })
-	if share := float64(l.System) / float64(l.TotalNS()); share < 0.8 {
-		t.Errorf("%.0f %% of it: %+v", 100*share, l)
-	}
-}
-
-// TestFrozenClientIsThisHost: SIGSTOP meets it nearly always while it waits for an answer.
-func TestFrozenClientIsThisHost(t *testing.T) {
-	l := stopped(t, func(_, client *actor) *actor { return client })
-	if share := float64(l.HostIn) / float64(l.TotalNS()); share < 0.7 {
-		t.Errorf("%.0f %% of it: %+v", 100*share, l)
 	}
 }
 

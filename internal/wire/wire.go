@@ -72,7 +72,22 @@ type Parts struct {
 	System  measure.Counts // from there until the last byte of the answer, or of the delivery, came in
 	HostIn  measure.Counts // from there until the program had it
 
+	// Of the same messages, since they were due: the whole latency, how much of it may be this host's
+	// (lateness, Held, HostOut and HostIn), and the rest.
+	Latency, Host, Rest measure.Counts
+
 	Levels []Level // by latency, ascending
+
+	StepNS int64   // length of a Group's step of time
+	Groups []Group // by step and delay
+}
+
+// A Group holds what the network and the system took for some messages: those of windows that began in
+// one step of time, beside which this host delayed weir about as much (see delays).
+type Group struct {
+	Step   int64 // since the epoch, in units of StepNS
+	Delay  int64 // ns, rounded up
+	System measure.Counts
 }
 
 // Tolerance is how far apart the segments may lie that may have brought a confirmation, as a share of
@@ -95,6 +110,7 @@ type Report struct {
 	Segments uint64
 	Lost     uint64 // segments that found no room, each of which ended a window
 	Conns    int    // TCP connections of this process
+	Beside   int    // of these to the same address: the system is on this host
 	CostNS   int64  // estimate of the processor time that recording took
 	UsedNS   int64  // processor time of this process in the same time
 	Send     Parts
@@ -110,6 +126,7 @@ func (r *Report) Merge(o *Report) {
 	r.Segments += o.Segments
 	r.Lost += o.Lost
 	r.Conns += o.Conns
+	r.Beside += o.Beside
 	r.CostNS += o.CostNS
 	r.UsedNS += o.UsedNS
 	r.Send.merge(&o.Send)

@@ -4,6 +4,8 @@ package rabbitserver
 
 import (
 	_ "embed"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
@@ -20,58 +22,72 @@ func Password(user string, given driver.Secret) string {
 	return Guest
 }
 
+// A Version is the major and the minor version of a server.
+type Version [2]int
+
+// Release parses a server's version.
+func Release(version string) (v Version, err error) {
+	if _, err := fmt.Sscanf(version, "%d.%d", &v[0], &v[1]); err != nil {
+		return v, fmt.Errorf("%q is not a version of RabbitMQ", version)
+	}
+	return v, nil
+}
+
+// Before reports whether v is older than a version.
+func (v Version) Before(major, minor int) bool { return slices.Compare(v[:], []int{major, minor}) < 0 }
+
+// AtLeast returns an error if v is older than the first version that a driver supports.
+func (v Version) AtLeast(major, minor int) error {
+	if v.Before(major, minor) {
+		return fmt.Errorf("%w: RabbitMQ %d.%d is too old (%d.%d or later)", driver.ErrUnsupported, v[0], v[1], major, minor)
+	}
+	return nil
+}
+
 //go:embed recipe.yaml
 var recipe string
 
-// Recipe returns the Definition.Recipe of an AMQP 0-9-1 driver: rabbitmq with the host's version of
-// the server, then RabbitMQ 4.
-func Recipe() []byte { return []byte(recipe + "---\n" + Four()) }
+// Recipe returns the recipe rabbitmq: RabbitMQ 4, which speaks AMQP 0-9-1 and 1.0.
+func Recipe() string { return recipe }
 
-// Four returns rabbitmq4 alone, for an AMQP 1.0 driver.
-func Four() string { return strings.NewReplacer(four...).Replace(recipe) }
+// Three returns the recipe rabbitmq3.
+func Three() string { return strings.NewReplacer(three...).Replace(recipe) }
 
-// four turns the recipe into that of RabbitMQ 4, from a Debian release newer than most hosts have.
-// RabbitMQ 4 has only one storage format for classic queues.
-var four = []string{
+// Streams returns the recipe rabbitmq-stream.
+func Streams() string { return strings.NewReplacer(streams...).Replace(recipe) }
+
+// three turns the recipe into that of the host's own packages: old text, new text. They have
+// RabbitMQ 3 up to Debian 12 and Ubuntu 24.04.
+var three = []string{
 	"name: rabbitmq\ntitle: RabbitMQ\n",
-	"name: rabbitmq4\ntitle: RabbitMQ 4\n",
+	"name: rabbitmq3\ntitle: RabbitMQ 3\n",
 
-	"version: distribution", "version: 4.0.5",
+	"version: 4.0.5", "version: distribution",
 
-	"    packages: [rabbitmq-server]\n",
-	"    packages: [rabbitmq-server]\n    release: trixie\n",
+	"    release: trixie # most hosts have an older one\n", "",
 
-	"      rabbitmqctl: usr/lib",
-	// Nodes use their own erl to find one another.
-	`      erl: usr/lib/erlang/erts-*/bin/erl
+	`      # Nodes use their own erl to find one another.
+      erl: usr/lib/erlang/erts-*/bin/erl
       beam: usr/lib/erlang/erts-*/bin/beam.smp
       erl_child_setup: usr/lib/erlang/erts-*/bin/erl_child_setup
       inet_gethost: usr/lib/erlang/erts-*/bin/inet_gethost
       cpu_sup: usr/lib/erlang/lib/os_mon-*/priv/bin/cpu_sup
       memsup: usr/lib/erlang/lib/os_mon-*/priv/bin/memsup
-      rabbitmqctl: usr/lib`,
+`, "",
 
-	`  classic-version: {default: "1", allowed: ["1", "2"], help: "How classic queues store messages; 2 never syncs them."}
-`,
-	`  classic-version: {default: "2", allowed: ["2"], help: "How classic queues store messages: RabbitMQ 4 has version 2 only, and never syncs them."}
-`,
+	"image: rabbitmq:4.0.5-management", "image: rabbitmq:3.13.7-management",
 
-	"image: rabbitmq:3.13.7-management", "image: rabbitmq:4.0.5-management",
+	"    amqp1: {user: guest, password: guest, management: rabbitmq}\n", "",
 
-	"  options:\n    rabbitmq:\n",
-	"  options:\n    amqp1: {user: guest, password: guest, management: rabbitmq}\n    rabbitmq:\n",
-
-	"ready: {declare: true", "ready: {driver: rabbitmq, declare: true",
+	"      classic-version: \"2\"\n", "",
 }
 
-// changes turns the recipe into that of a server that also speaks the stream protocol: old text,
-// new text.
-var changes = []string{
+// streams turns the recipe into that of a server that also speaks the stream protocol.
+var streams = []string{
 	"name: rabbitmq\ntitle: RabbitMQ\n",
 	"name: rabbitmq-stream\ntitle: RabbitMQ Streams\n",
 
 	`  max-message-size: {default: "134217728", help: "Largest message, in bytes."}
-  classic-version: {default: "1", allowed: ["1", "2"], help: "How classic queues store messages; 2 never syncs them."}
 `,
 	`  frame-max: {default: "1048576", help: "Largest frame of the stream protocol, in bytes."}
 `,
@@ -82,7 +98,6 @@ var changes = []string{
 	"[rabbitmq_management,rabbitmq_prometheus].", "[rabbitmq_management,rabbitmq_prometheus,rabbitmq_stream].",
 
 	`        max_message_size = {{set "max-message-size"}}
-        classic_queue.default_version = {{set "classic-version"}}
 `,
 	// Clients connect to the node that the server advertises, and loop if that is another node.
 	`        stream.listeners.tcp.1 = {{.Bind}}:{{.Port.stream}}
@@ -93,13 +108,11 @@ var changes = []string{
 
 	`  address: '{{.At "amqp"}}'
   options:
+    amqp1: {user: guest, password: guest, management: rabbitmq}
     rabbitmq:
       management: 'http://{{.At "management"}}'
       metrics: 'http://{{.At "metrics"}}'
-      classic-version: '{{set "classic-version"}}'
-`,
-	"  address: '{{.At \"stream\"}}'\n",
+      classic-version: "2"
+ready: {driver: rabbitmq, declare`,
+	"  address: '{{.At \"stream\"}}'\nready: {declare",
 }
-
-// Streams returns the Definition.Recipe of a stream protocol driver: rabbitmq-stream.
-func Streams() []byte { return []byte(strings.NewReplacer(changes...).Replace(recipe)) }

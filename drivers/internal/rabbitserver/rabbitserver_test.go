@@ -9,20 +9,34 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// TestRecipesParse also checks that each change finds the text to replace.
-func TestRecipesParse(t *testing.T) {
-	for name, recipe := range map[string][]byte{"rabbitmq": Recipe(), "rabbitmq-stream": Streams()} {
-		rs, err := broker.ParseRecipes("recipe.yaml", recipe)
+// recipes parses all recipes, by name.
+func recipes(t *testing.T) map[string]*broker.Recipe {
+	t.Helper()
+	all := map[string]*broker.Recipe{}
+	for _, source := range []string{Recipe(), Three(), Streams()} {
+		rs, err := broker.ParseRecipes("recipe.yaml", []byte(source))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rs[0].Name != name {
-			t.Errorf("%s: %d recipes", name, len(rs))
+		for _, r := range rs {
+			all[r.Name] = r
 		}
 	}
-	for i := 0; i < len(changes); i += 2 {
-		if n := strings.Count(recipe, changes[i]); n != 1 {
-			t.Errorf("the recipe has %d times:\n%s", n, changes[i])
+	return all
+}
+
+// TestRecipesParse also checks that each change finds the text to replace.
+func TestRecipesParse(t *testing.T) {
+	for name, version := range map[string]string{"rabbitmq": "4.0.5", "rabbitmq3": "distribution", "rabbitmq-stream": "4.0.5"} {
+		if r := recipes(t)[name]; r == nil || r.Version != version {
+			t.Errorf("%s: %+v, want version %s", name, r, version)
+		}
+	}
+	for _, changes := range [][]string{three, streams} {
+		for i := 0; i < len(changes); i += 2 {
+			if n := strings.Count(recipe, changes[i]); n != 1 {
+				t.Errorf("the recipe has %d times:\n%s", n, changes[i])
+			}
 		}
 	}
 }
@@ -31,23 +45,17 @@ func TestRecipesParse(t *testing.T) {
 // each that is not up. With two such nodes, the first node waited twice.
 func TestNodesJoinFirstNode(t *testing.T) {
 	listed := regexp.MustCompile(`classic_config\.nodes\.(\d)`)
-	for _, source := range [][]byte{Recipe(), Streams()} {
-		rs, err := broker.ParseRecipes("recipe.yaml", source)
+	for name, r := range recipes(t) {
+		c, err := broker.Compose(r, 3, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range rs {
-			c, err := broker.Compose(r, 3, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, m := range listed.FindAllSubmatch(c.File, -1) {
-				got = append(got, string(m[1]))
-			}
-			if want := []string{"1", "1", "2", "1", "3"}; !slices.Equal(got, want) {
-				t.Errorf("%s: the three nodes look for %v, want %v", r.Name, got, want)
-			}
+		var got []string
+		for _, m := range listed.FindAllSubmatch(c.File, -1) {
+			got = append(got, string(m[1]))
+		}
+		if want := []string{"1", "1", "2", "1", "3"}; !slices.Equal(got, want) {
+			t.Errorf("%s: the three nodes look for %v, want %v", name, got, want)
 		}
 	}
 }

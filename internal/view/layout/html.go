@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -23,9 +24,6 @@ var pageStyle string
 
 //go:embed page.tmpl
 var pageFrame string
-
-// htmlWidth is the width of a table, in characters, before it is cut.
-const htmlWidth = 104
 
 // Write writes a page. It returns the error of w.
 func (h HTML) Write(w io.Writer, p *Page) error {
@@ -110,8 +108,9 @@ type group struct {
 }
 
 type gridCell struct {
-	Head        bool // heading of its row
-	Class, Text string
+	Name                string // of its column, for cards
+	Head                bool   // heading of its row
+	Class, Text, Beside string
 }
 
 // nodes turns blocks into nodes.
@@ -125,9 +124,7 @@ func nodes(p *Page) []node {
 			open = ""
 			continue
 		case Tabular:
-			for _, columns := range x.Table.cut(htmlWidth) {
-				out = append(out, node{Kind: "table", Grid: gridOf(x.Table, columns)})
-			}
+			out = append(out, node{Kind: "table", Grid: gridOf(x.Table, slices.Concat(x.Table.cut(0)...))}) // it scrolls if it must
 			open = ""
 			continue
 		case Inset:
@@ -177,7 +174,10 @@ func gridOf(t *Table, columns []int) *grid {
 	if t.prose() {
 		out.Class = "words"
 	}
-	out.Wide = needs(t, columns) > phoneWidth
+	if t.Cards {
+		out.Class += " cards"
+	}
+	out.Wide = needs(t, columns) > phoneWidth && !t.Cards
 	grouped := false
 	classes := make([]string, len(columns))
 	for n, i := range columns {
@@ -202,7 +202,11 @@ func gridOf(t *Table, columns []int) *grid {
 	for _, r := range t.Rows {
 		row := make([]gridCell, len(columns))
 		for n, i := range columns {
-			row[n] = gridCell{t.Columns[i].Key, strings.TrimSpace(classes[n] + " " + r[i].Class()), r[i].Text}
+			name := ""
+			if t.Cards {
+				name = strings.TrimSpace(t.Columns[i].Group + " " + t.Columns[i].Head)
+			}
+			row[n] = gridCell{name, t.Columns[i].Key, strings.TrimSpace(classes[n] + " " + r[i].Class()), r[i].Text, r[i].Beside}
 		}
 		out.Rows = append(out.Rows, row)
 	}

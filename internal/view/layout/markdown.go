@@ -106,7 +106,7 @@ func (m Markdown) table(t *Table, columns []int) string {
 	b.WriteString(heads.String() + "|\n" + rules.String() + "|\n")
 	for _, r := range t.Rows {
 		for _, i := range columns {
-			text := Escape(r[i].Text)
+			text := Escape(r[i].Whole())
 			if t.Columns[i].Judges && (r[i].Tone == Good || r[i].Tone == Bad) {
 				text = "**" + text + "**"
 			}

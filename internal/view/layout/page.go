@@ -56,8 +56,9 @@ const (
 
 // A Span is a text in one tone. It is also a cell of a table.
 type Span struct {
-	Text string
-	Tone Tone
+	Text   string
+	Tone   Tone
+	Beside string // in a table, what the text is said with: a range, say; HTML writes it below
 }
 
 // A Tone is the style of a text.
@@ -74,7 +75,15 @@ const (
 )
 
 // Of returns a text in this tone.
-func (t Tone) Of(s string) Span { return Span{s, t} }
+func (t Tone) Of(s string) Span { return Span{Text: s, Tone: t} }
+
+// Whole is the text with what stands beside it.
+func (s Span) Whole() string {
+	if s.Beside == "" {
+		return s.Text
+	}
+	return s.Text + " " + s.Beside
+}
 
 // Class is the CSS class of a tone; "" for plain.
 func (t Tone) Class() string { return [...]string{"", "strong", "dim", "good", "warn", "bad"}[t] }
@@ -159,6 +168,9 @@ func (p *Page) Inset(indent int) *Page {
 	return inside
 }
 
+// Empty reports whether nothing was added.
+func (p *Page) Empty() bool { return len(p.blocks) == 0 }
+
 // Gap separates what follows from what precedes. Consecutive gaps are one.
 func (p *Page) Gap() {
 	if n := len(p.blocks); n == 0 || p.blocks[n-1].Form != Gap {
@@ -182,7 +194,7 @@ func (p *Page) Add(b Block) {
 	texts := []*string{&b.Mark.Text, &b.Under}
 	take := func(spans []Span) {
 		for i := range spans {
-			texts = append(texts, &spans[i].Text)
+			texts = append(texts, &spans[i].Text, &spans[i].Beside)
 		}
 	}
 	take(b.Spans)

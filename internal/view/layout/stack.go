@@ -87,7 +87,7 @@ func (t Text) stack(x *Table, columns []int) string {
 		var title, facts []Span
 		var under [][]Span
 		for _, i := range columns {
-			c, cell := x.Columns[i], Span{strings.Join(strings.Fields(r[i].Text), " "), r[i].Tone}
+			c, cell := x.Columns[i], r[i].Tone.Of(strings.Join(strings.Fields(r[i].Whole()), " "))
 			head := strings.TrimSpace(c.Group + " " + c.Head)
 			switch {
 			case cell.Text == "":

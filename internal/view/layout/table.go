@@ -10,6 +10,7 @@ type Table struct {
 	Columns []Column
 	Rows    [][]Span // as many cells as columns
 	Even    bool     // if cut, parts have about as many columns each
+	Cards   bool     // in HTML, a phone has a card for each row
 }
 
 // A Column is a column of a table.
@@ -78,7 +79,7 @@ func (t *Table) widths() []int {
 	}
 	for _, r := range t.Rows {
 		for i, c := range r {
-			out[i] = max(out[i], utf8.RuneCountInString(c.Text))
+			out[i] = max(out[i], utf8.RuneCountInString(c.Whole()))
 		}
 	}
 	return out

@@ -287,7 +287,7 @@ func (t Text) row(x *Table, widths, columns []int, cells []Span) string {
 	plain := make([][]string, len(cells))
 	high := 1
 	for _, i := range columns {
-		lines[i], plain[i] = []string{t.paint(cells[i].Tone, cells[i].Text)}, []string{cells[i].Text}
+		lines[i], plain[i] = []string{t.paint(cells[i].Tone, cells[i].Whole())}, []string{cells[i].Whole()}
 		if x.Columns[i].Kind == Prose {
 			words := []Span{cells[i].Tone.Of(strings.Join(strings.Fields(cells[i].Text), " "))}
 			lines[i] = t.folded(words, widths[i])

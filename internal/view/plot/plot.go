@@ -89,6 +89,9 @@ type Band struct {
 	Series int // as in a Line
 }
 
+// mostBands is how many bands can be told apart where they overlap.
+const mostBands = 2
+
 // A BandPoint is the lower and upper end of a band at X; a NaN in it ends a segment.
 type BandPoint struct{ X, Lo, Hi float64 }
 
@@ -296,7 +299,11 @@ func (p *pen) band(b Band) {
 	}
 	flush(b.Points[from:])
 	if d.Len() > 0 {
-		p.linef(`<path class="band %s" d="%s"%s/>`, escape(b.Class), d.String(), series(b.Series))
+		class := b.Class
+		if len(p.chart.Bands) > mostBands {
+			class += " quiet" // shown when its line is pointed at
+		}
+		p.linef(`<path class="band %s" d="%s"%s/>`, escape(class), d.String(), series(b.Series))
 	}
 }
 

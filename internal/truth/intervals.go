@@ -1,18 +1,14 @@
-package judge
+package truth
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"slices"
-	"strconv"
 	"sync"
-	"testing"
 
-	"github.com/weirmq/weir/internal/needs"
-	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -24,8 +20,8 @@ const (
 	perMS   = 10_000
 )
 
-// A process is a simulated system whose percentiles are known.
-type process struct {
+// A drawn is a system whose responses are drawn, with known percentiles.
+type drawn struct {
 	name   string
 	every  float64 // what makes it slow comes so many seconds apart on average; 0: all the time
 	varies bool    // how long it then stays slow is chance, too
@@ -36,7 +32,7 @@ type process struct {
 }
 
 // truth is percentile p by bisection.
-func (s *process) truth(p float64) float64 {
+func (s *drawn) truth(p float64) float64 {
 	lo, hi := 0.0, 1e6
 	for range 200 {
 		if m := (lo + hi) / 2; s.above(m) > 1-p/100 {
@@ -56,8 +52,8 @@ func each(seconds int, f func(at float64)) {
 }
 
 // clumps are seconds in which everything takes ten times as long, by chance.
-func clumps(name string, chance float64) *process {
-	return &process{
+func clumps(name string, chance float64) *drawn {
+	return &drawn{
 		name: name, every: 1 / chance,
 		make: func(dice *rand.Rand, seconds int, add func(at, value float64)) bool {
 			second, mean, met := -1, 1.0, false
@@ -76,12 +72,12 @@ func clumps(name string, chance float64) *process {
 	}
 }
 
-// queue is a queue with Poisson arrivals and exponential service, from its steady
+// drawnQueue is a queue with Poisson arrivals and exponential service, from its steady
 // state on.
-func queue(load float64) *process {
+func drawnQueue(load float64) *drawn {
 	mu := simRate / load / 1000 // per ms
-	return &process{
-		name: fmt.Sprintf("M/M/1 %.0f%%", 100*load),
+	return &drawn{
+		name: fmt.Sprintf("M/M/1 %.0f %%", 100*load),
 		make: func(dice *rand.Rand, seconds int, add func(at, value float64)) bool {
 			wait := 0.0
 			if dice.Float64() < load {
@@ -100,23 +96,23 @@ func queue(load float64) *process {
 	}
 }
 
-// processes are independent samples, two queues, slow seconds by chance, slow spells
+// drawns are independent samples, two queues, slow seconds by chance, slow spells
 // at regular times, a level that drifts from second to second, and outages in which
 // messages are delayed, or all fail, or half of them are lost.
-func processes() []*process {
+func drawns() []*drawn {
 	const level, noise = 0.5, 0.3
-	return []*process{
+	return []*drawn{
 		{
-			name: "iid",
+			name: "independent",
 			make: func(dice *rand.Rand, seconds int, add func(at, value float64)) bool {
 				each(seconds, func(at float64) { add(at, dice.ExpFloat64()) })
 				return true
 			},
 			above: func(v float64) float64 { return math.Exp(-v) },
 		},
-		queue(0.6), queue(0.9), clumps("clumps", 0.1), clumps("rare clumps", 0.02),
+		drawnQueue(0.6), drawnQueue(0.9), clumps("slow seconds, 1 of 10", 0.1), clumps("slow seconds, 1 of 50", 0.02),
 		{
-			name: "periodic", every: 1.3,
+			name: "slow every 1.3 s", every: 1.3,
 			make: func(dice *rand.Rand, seconds int, add func(at, value float64)) bool {
 				from := 1.3 * dice.Float64()
 				each(seconds, func(at float64) {
@@ -131,7 +127,7 @@ func processes() []*process {
 			above: func(v float64) float64 { return 12.0/13*math.Exp(-v) + 1.0/13*math.Exp(-v/10) },
 		},
 		{
-			name: "AR(1)", every: 1,
+			name: "drifting level", every: 1,
 			make: func(dice *rand.Rand, seconds int, add func(at, value float64)) bool {
 				second, z := -1, dice.NormFloat64()
 				each(seconds, func(at float64) {
@@ -146,16 +142,16 @@ func processes() []*process {
 				return math.Erfc(math.Log(max(v, 1e-9))/math.Sqrt(2*(level*level+noise*noise))) / 2
 			},
 		},
-		outages("outages delay", 0), outages("outages fail", 1), outages("outages lose", 0.5),
+		outages("outages delay", 0), outages("outages fail", 1), outages("outages lose half", 0.5),
 	}
 }
 
 // outages come every 15 s on average, and take 0.3 s: a message due in one waits for its
 // end, or never completes with a chance of gone.
-func outages(name string, gone float64) *process {
+func outages(name string, gone float64) *drawn {
 	const up, down = 14.7, 0.3
 	share := down / (up + down)
-	return &process{
+	return &drawn{
 		name: name, every: up + down, varies: true,
 		make: func(dice *rand.Rand, seconds int, add func(at, value float64)) bool {
 			from, to, met := 0.0, 0.0, false
@@ -217,7 +213,7 @@ type simulator struct {
 }
 
 // run returns the distribution of a run and whether it met a slow spell.
-func (m *simulator) run(dice *rand.Rand, s *process, seconds int) (d *result.Dist, met bool) {
+func (m *simulator) run(dice *rand.Rand, s *drawn, seconds int) (d *result.Dist, met bool) {
 	for len(m.slices) < int(float64(seconds)*slicesOf(seconds))+1 {
 		m.slices = append(m.slices, new(measure.Counts))
 	}
@@ -235,14 +231,14 @@ func (m *simulator) run(dice *rand.Rand, s *process, seconds int) (d *result.Dis
 		slices[i].Add(int64(value*perMS), 1)
 	})
 	var sum measure.Counts
-	var kept Slices
+	var kept judge.Slices
 	for i, c := range slices {
 		sum.Merge(c)
 		m.in.To = int64(float64(i+1) / slicesOf(seconds) * 1000 * perMS)
 		m.in.Kinds[measure.SendResponse][measure.Measure] = *c
 		kept.Add(&m.in)
 	}
-	d = Distribution(&sum, &never.Ages, 97)
+	d = judge.Distribution(&sum, &never.Ages, 97)
 	kept.Widen(measure.SendResponse, d, &sum, &never)
 	return d, met
 }
@@ -257,7 +253,9 @@ type cell struct {
 }
 
 // take adds what a run said.
-func (c *cell) take(d *result.Dist, met bool, p, truth float64, o Objective) {
+func (c *cell) take(d *result.Dist, met bool, p, truth float64, o judge.Objective) {
+	var r result.Result
+	r.Latency.Send.Response = d
 	row := d.Percentile(p)
 	missed := row.LoNS != nil && float64(*row.LoNS) > truth || row.HiNS != nil && float64(*row.HiNS) < truth
 	count := func(n *int, is bool) {
@@ -270,7 +268,7 @@ func (c *cell) take(d *result.Dist, met bool, p, truth float64, o Objective) {
 	count(&c.missed, missed)
 	count(&c.met, met)
 	count(&c.metMissed, missed && met)
-	count(&c.decided, o.Judge(o.resultOf(d)).Status != result.Undecided)
+	count(&c.decided, o.Judge(&r).Status != result.Undecided)
 	if row.LoNS != nil && row.HiNS != nil {
 		c.both++
 		c.width = append(c.width, float64(*row.HiNS-*row.LoNS)/truth)
@@ -289,14 +287,14 @@ func most(n int, part float64) int {
 }
 
 // coverage simulates runs of one length and returns a cell for each percentile.
-func coverage(s *process, seconds, runs int, ps []float64) []cell {
+func coverage(ctx context.Context, s *drawn, seconds, runs int, ps []float64) ([]cell, error) {
 	cells := make([]cell, len(ps))
-	truths, objectives := make([]float64, len(ps)), make([]Objective, len(ps))
+	truths, objectives := make([]float64, len(ps)), make([]judge.Objective, len(ps))
 	for i, p := range ps {
 		truths[i] = s.truth(p) * perMS
-		o, err := ParseObjective(fmt.Sprintf("send.p%v <= %.0fns", p, truths[i]))
+		o, err := judge.ParseObjective(fmt.Sprintf("send.p%v <= %.0fns", p, truths[i]))
 		if err != nil {
-			panic(err)
+			return nil, fmt.Errorf("making an objective that is the truth: %w", err)
 		}
 		objectives[i] = o
 	}
@@ -308,7 +306,7 @@ func coverage(s *process, seconds, runs int, ps []float64) []cell {
 			var m simulator
 			mu.Lock()
 			defer mu.Unlock()
-			for next < runs {
+			for next < runs && ctx.Err() == nil {
 				dice := rand.New(rand.NewPCG(uint64(seconds), uint64(next)))
 				next++
 				mu.Unlock()
@@ -321,73 +319,52 @@ func coverage(s *process, seconds, runs int, ps []float64) []cell {
 		})
 	}
 	all.Wait()
-	return cells
+	return cells, ctx.Err()
 }
 
-// Runs simulated systems with known percentiles, and counts how often the interval contains the truth, and
-// how often an objective whose limit is the truth is decided. If slow episodes are rarer than the rarest
-// stall that a run would have seen, a run without any cannot know of them: then only runs that met one
-// count.
-//
-// WEIR_COVERAGE=2000 does that many runs of every length, which takes minutes, and prints the table of
-// docs/method/intervals.md.
-func TestIntervalsCover(t *testing.T) {
-	lengths, runs := []int{2, 10, 30}, func(seconds int) int { return 10 + 400/(seconds+3) }
-	if needs.Less() {
-		lengths = lengths[:1] // under the race detector a simulated second takes many times as long
+// beyond reports whether runs of that length may know too little of what makes the system slow.
+func (s *drawn) beyond(seconds int) bool {
+	if s.varies {
+		return fewestOutages*s.every > float64(seconds)
 	}
-	if s := os.Getenv("WEIR_COVERAGE"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lengths, runs = []int{2, 5, 10, 30, 60, 300}, func(int) int { return n }
+	return s.every > judge.Horizon(float64(seconds))
+}
+
+// Simulated runs of the check of intervals, by length: fewer of the long ones, which take longer.
+var intervalRuns = []struct{ seconds, runs int }{{10, 400}, {60, 100}, {300, 60}}
+
+// mostMiss is the share of intervals that may miss the truth: 5 %, and what outages of random lengths add.
+const mostMiss = 0.07
+
+// intervals simulates runs of systems whose percentiles are known, and counts the intervals that hold the
+// truth. Each system has the two shortest lengths within its horizon, of one with rare outages the longest.
+func intervals(ctx context.Context, o Options) (Check, error) {
+	c := Check{
+		Name: "intervals", Attempts: 1,
+		What: fmt.Sprintf("simulated runs at %d/s: how many 95 %% intervals hold the percentile of the system", simRate),
 	}
-	ps := []float64{50, 90, 99, 99.9, 97}
-	// Of how many runs both ends are known, in percent, at least.
-	known := map[string]map[int][]int{
-		"iid":       {2: {90, 90, 80}, 10: {90, 90, 90}, 30: {90, 90, 85, 75}},
-		"M/M/1 60%": {2: {90, 75}, 10: {90, 90, 55}, 30: {90, 90, 80}},
-		"M/M/1 90%": {10: {75, 30}, 30: {85, 55}},
-		"periodic":  {10: {95, 95, 95}, 30: {95, 95, 95}},
-	}
-	for _, s := range processes() {
-		lengths := lengths
-		if s.varies && os.Getenv("WEIR_COVERAGE") == "" {
-			if lengths = []int{300}; needs.Less() {
-				continue // 300 s of messages take too long under the race detector
+	for _, s := range drawns() {
+		lengths := 0
+		for _, l := range intervalRuns {
+			if s.beyond(l.seconds) || lengths == 2 {
+				continue
 			}
-		}
-		for _, seconds := range lengths {
-			runs, beyond := runs(seconds), s.every > Horizon(float64(seconds))
+			lengths++
+			runs := max(20, int(float64(l.runs)*o.Scale))
+			ps := []float64{50, 99}
 			if s.varies {
-				beyond = fewestOutages*s.every > float64(seconds)
+				ps[1] = 97 // an outage delays 2 of 100 messages
 			}
-			line := fmt.Sprintf("%-11s %3d s", s.name, seconds)
-			for i, c := range coverage(s, seconds, runs, ps) {
-				percent := func(n int) float64 { return 100 * float64(n) / float64(runs) }
-				slices.Sort(c.width)
-				width := math.NaN()
-				if len(c.width) > 0 {
-					width = 100 * c.width[len(c.width)/2]
-				}
-				line += fmt.Sprintf(" | %5.1f %5.1f %5.1f %4.0f", 100-percent(c.missed), percent(c.both), percent(c.neither), width)
-				at := fmt.Sprintf("%s, %d s, p%v", s.name, seconds, ps[i])
-				switch {
-				case beyond && !s.varies && c.metMissed > most(c.met, 0.07) && stats.Supported(uint64(seconds*simRate), ps[i]):
-					t.Errorf("%s: of %d runs that met a slow spell %d miss the truth", at, c.met, c.metMissed)
-				case beyond:
-				case c.missed > most(runs, 0.07) || c.decided > most(runs, 0.05):
-					t.Errorf("%s: of %d runs %d miss the truth, and %d decide an objective that is the truth", at, runs, c.missed, c.decided)
-				}
-				if least := known[s.name][seconds]; i < len(least) && c.both*100 < least[i]*runs {
-					t.Errorf("%s: of %d runs %d have an interval with both ends; want %d %%", at, runs, c.both, least[i])
-				}
+			cells, err := coverage(ctx, s, l.seconds, runs, ps)
+			if err != nil {
+				return c, err
 			}
-			if beyond {
-				line += "  beyond the horizon"
+			c.Samples += uint64(runs * l.seconds * simRate)
+			for i, cell := range cells {
+				c.Rows = append(c.Rows, ofRuns(fmt.Sprintf("%s, %d s: p%g; both ends known in %d", s.name, l.seconds, ps[i], cell.both), runs, runs-cell.missed, most(runs, mostMiss)))
 			}
-			t.Log(line)
 		}
 	}
+	c.judge()
+	return c, nil
 }

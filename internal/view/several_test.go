@@ -1,0 +1,86 @@
+package view
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+// brokers are runs of three systems, n of each, whose p99 grows from run to run.
+func brokers(n int) (entries []Entry) {
+	for i, driver := range []string{"noop", "chan", "ring"} {
+		for r := range n {
+			e := repeat(r+1, int64((i+1)*1_000_000+r*100_000), 1000)
+			e.Result.System.Driver, e.Result.System.Guarantee = driver, "received"
+			e.Result.Run.Series, e.Result.Run.Name = driver, fmt.Sprintf("%s-r%d", driver, r+1)
+			e.Result.Run.ID = e.Result.Run.Name
+			e.Result.Throughput.ConfirmedPerS = 1000
+			e.Dir = "three/" + e.Result.Run.Name
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// The page of several systems begins with a sentence and a row for each system.
+func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
+	t.Parallel()
+	few, enough := brokers(3), brokers(8)
+	page := htmlOf(t, few)
+	mentions(t, page, "99 % of the messages took at most 1.10 ms with noop, 2.10 ms with chan and 3.10 ms with ring (medians over runs).",
+		"is undecided, and takes at least", "undecided: ", "[1.00–1.20 ms]", "All confirm the same: ", "against noop")
+	if !regexp.MustCompile(`(?s)<h1>.*class="status">.*<table class="[^"]*cards">.*<h2[^>]*>percentile by percentile</h2>.*<h2[^>]*>each run</h2>.*all runs in one table`).MatchString(page) {
+		t.Error("the order is not: sentence, systems, percentiles, each run")
+	}
+	mentions(t, htmlOf(t, enough), "Compared with noop, chan and ring are worse.", `class="left bad" data-name="against noop">worse: send p99`)
+
+	enough[23].Result.Run.Interrupted = true
+	enough[3].Result.MessagesAll = result.Messages{Sent: 10, Delivered: 8, Lost: 2, Confirmed: 10}
+	mentions(t, htmlOf(t, enough), "Messages were lost: noop in 1 of 8 runs.", "left out: 1 interrupted")
+
+	enough[8].Result.Efficiency = &result.Efficiency{CostPerMillion: new(0.25)}
+	if strings.Contains(htmlOf(t, enough), "cost of a million") {
+		t.Error("a cost that one of eight runs knows is a cost of the system")
+	}
+	for i := range enough[8:16] {
+		enough[8+i].Result.Efficiency = &result.Efficiency{CostPerMillion: new(0.25 * float64(i+1))}
+	}
+	mentions(t, htmlOf(t, enough), "cost of a million", "[0.250–2.00]", "not known")
+}
+
+// What cannot be put side by side gets a page that says so.
+func TestSeveralSystemsPageOfOddRuns(t *testing.T) {
+	t.Parallel()
+	invalid := brokers(1)
+	for i := range invalid {
+		invalid[i].Result.Verdict.Status = result.Invalid
+	}
+	mentions(t, htmlOf(t, invalid), "these runs cannot be put beside one another: 3 scenarios have no run whose figures can be used")
+
+	twice := brokers(1)
+	twice[1] = twice[0]
+	twice[1].Dir = "three/copy"
+	mentions(t, htmlOf(t, twice), "is a copy of")
+
+	apart := brokers(1)
+	apart[0].Result.Latency = result.Latency{}
+	apart[0].Totals = nil
+	mentions(t, htmlOf(t, apart), "these runs have no latency in common: see each run")
+
+	rates := brokers(2)
+	for i := range rates {
+		rates[i].Scenario = fmt.Appendf(nil, "load: {rate: %d000/s}\n", i/2+1)
+	}
+	page := htmlOf(t, rates)
+	mentions(t, page, "no system is called better or worse: ")
+	if strings.Contains(page, "against noop") {
+		t.Error("runs of other rates are called better or worse")
+	}
+
+	one := brokers(2)[:2]
+	mentions(t, htmlOf(t, one), "with noop, the median of 2 runs (1.00–1.10 ms).")
+	_ = htmlOf(t, one[:1])
+}
