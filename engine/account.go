@@ -16,19 +16,19 @@ const (
 	shortWait = int64(40_000)
 )
 
-// Inside is the time that messages waited for Publish to return. Pacers set only Untold, since
+// Inside is the time that messages waited for Publish to return. Pacers set only Unreported, since
 // their messages record their wait themselves; for producers' goroutines it is sampled.
 type Inside struct {
-	Untold    bool  // at least one thread's kernel does not report thread times
-	PublishNS int64 // goroutines: inside Publish while a message waited
-	FullNS    int64 // waiting for a slot
-	WokenNS   int64 // in the window, from the pacer reaching a message until its producer's goroutine woke for it: lateness
-	WallNS    int64 // duration of the sampled calls
-	BusyNS    int64 // part of WallNS in which the thread ran or waited for a core
+	Unreported bool  // at least one thread's kernel does not report thread times
+	PublishNS  int64 // goroutines: inside Publish while a message waited
+	FullNS     int64 // waiting for a slot
+	WokenNS    int64 // in the window, from the pacer reaching a message until its producer's goroutine woke for it: lateness
+	WallNS     int64 // duration of the sampled calls
+	BusyNS     int64 // part of WallNS in which the thread ran or waited for a core
 }
 
 func (i *Inside) add(o *Inside) {
-	i.Untold = i.Untold || o.Untold
+	i.Unreported = i.Unreported || o.Unreported
 	i.WallNS += o.WallNS
 	i.BusyNS += o.BusyNS
 	i.PublishNS += o.PublishNS
@@ -40,11 +40,11 @@ func (i *Inside) add(o *Inside) {
 // Publish is the client's or the system's, time it ran or waited for a core is the generator's. The
 // zero account is for a pacer that nothing blocks.
 type account struct {
-	run    *run         // nil: nothing blocks this pacer
-	thread *pace.Thread // nil: thread times are unavailable; then all of a Publish counts as slept
-	last   pace.ThreadTime
-	owed   int64 // ns by which the pacer would be ahead, had Publish not slept
-	untold bool  // thread is nil although Publish may block
+	run        *run         // nil: nothing blocks this pacer
+	thread     *pace.Thread // nil: thread times are unavailable; then all of a Publish counts as slept
+	last       pace.ThreadTime
+	owed       int64 // ns by which the pacer would be ahead, had Publish not slept
+	unreported bool  // thread is nil although Publish may block
 }
 
 // open starts the account of the calling thread if Publish may block it, and returns the function
@@ -61,7 +61,7 @@ func (a *account) open(r *run) (end func()) {
 			return t.Close
 		}
 	}
-	a.untold = true
+	a.unreported = true
 	a.begin(r.now())
 	return func() {}
 }
@@ -112,7 +112,7 @@ const watchEvery = int64(5_000_000)
 // watch reports whether to sample the next call.
 func (s *sender) watch() bool {
 	if s.run.virtual() {
-		s.inside.Untold = true
+		s.inside.Unreported = true
 		return false
 	}
 	now, next := s.run.now(), s.run.watchNext.Load()
@@ -126,7 +126,7 @@ func (s *sender) handWatched(n int, last, full int64) (start int64) {
 	defer runtime.UnlockOSThread()
 	t, err := pace.WatchThread()
 	if err != nil {
-		s.inside.Untold = true
+		s.inside.Unreported = true
 		start = s.run.now()
 		s.inside.waited(last, start, full)
 		s.handQueued(n, -1, start)

@@ -72,7 +72,7 @@ func TestWhatTheHostTakesInPublishIsLateness(t *testing.T) {
 		raw := do(t, real(t, &fake{blocks: blocks}, func() { burn(t, 100_000) }))
 		late, blocked := means(raw)
 		t.Logf("declared blocking %t: lateness %v, blocked %v in the mean", blocks, time.Duration(late), time.Duration(blocked))
-		if late == 0 || blocked > late/2 || blocks && raw.Inside.Untold {
+		if late == 0 || blocked > late/2 || blocks && raw.Inside.Unreported {
 			t.Errorf("declared blocking %t: blocked %v in the mean, late %v; nothing blocked", blocks, time.Duration(blocked), time.Duration(late))
 		}
 	}
@@ -84,7 +84,7 @@ func TestWhatPublishSleepsIsBlocked(t *testing.T) {
 	late, blocked := means(raw)
 	t.Logf("lateness %v, blocked %v in the mean", time.Duration(late), time.Duration(blocked))
 	if blocked < 10*float64(time.Millisecond) || late > blocked/2 {
-		t.Errorf("blocked %v in the mean, late %v; the lane slept half of the time and more", time.Duration(blocked), time.Duration(late))
+		t.Errorf("blocked %v in the mean, late %v; the pacer slept half of the time and more", time.Duration(blocked), time.Duration(late))
 	}
 }
 
@@ -96,10 +96,10 @@ func TestProducerGoroutineIsSampled(t *testing.T) {
 			inside = func() { time.Sleep(time.Millisecond) }
 		}
 		cfg := real(t, &fake{blocks: true}, inside)
-		cfg.Plan.Producers, cfg.Lanes = 2, 1
+		cfg.Plan.Producers, cfg.Pacers = 2, 1
 		in := do(t, cfg).Inside
 		t.Logf("sleeping %t: %+v", sleeps, in)
-		if in.Untold || in.WallNS == 0 || in.PublishNS < int64(100*time.Millisecond) {
+		if in.Unreported || in.WallNS == 0 || in.PublishNS < int64(100*time.Millisecond) {
 			t.Errorf("sleeping %t: %+v; want some of the time in Publish looked at", sleeps, in)
 		}
 		if busy := in.BusyNS > in.WallNS/2; busy == sleeps {
@@ -113,13 +113,13 @@ func TestProducerGoroutineIsSampled(t *testing.T) {
 func TestProducerWakeupDelayIsCounted(t *testing.T) {
 	for _, producers := range []int{1, 2} {
 		cfg := real(t, &fake{blocks: true}, func() {})
-		cfg.Plan.Producers, cfg.Lanes = producers, 1
+		cfg.Plan.Producers, cfg.Pacers = producers, 1
 		raw := do(t, cfg)
 		late := &raw.Snapshot.Kinds[measure.SendLateness][measure.Measure]
 		held := &raw.Snapshot.Kinds[measure.SendHeldUp][measure.Measure]
 		woken, most := float64(raw.Inside.WokenNS), 1.01*late.Mean()*float64(late.Total())
 		if (woken > 0) != (producers > 1) || woken+0.99*held.Mean()*float64(held.Total()) > most {
-			t.Errorf("%d producers on a lane: woken late for %.0f ns, held up for %.0f in the mean, late for %.0f", producers, woken, held.Mean(), late.Mean())
+			t.Errorf("%d producers on a pacer: woken late for %.0f ns, held up for %.0f in the mean, late for %.0f", producers, woken, held.Mean(), late.Mean())
 		}
 	}
 }

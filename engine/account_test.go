@@ -18,6 +18,6 @@ func TestPacerOvershootAccounting(t *testing.T) {
 	}
 	a.owed = 500
 	if a.onTime(); a.turned(10, 400) != 400 {
-		t.Error("a lane that waited for its next message is still owed")
+		t.Error("a pacer that waited for its next message is still owed")
 	}
 }

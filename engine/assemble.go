@@ -45,35 +45,35 @@ func Assemble(cfg Config, parts []*WorkerResult, found Outcome) (*Raw, error) {
 	for len(j.raw.Dry) < j.raw.Subscriptions {
 		j.raw.Dry = append(j.raw.Dry, false)
 	}
-	var books []*ledger.Part
+	var ledgers []*ledger.Part
 	for _, p := range parts {
 		if !p.Ledger.Empty() { // empty if the process vanished before it reported
-			books = append(books, &p.Ledger)
+			ledgers = append(ledgers, &p.Ledger)
 		}
 	}
-	if j.ledger, err = ledger.Join(books, j.missing()); err != nil {
+	if j.ledger, err = ledger.Join(ledgers, j.missing()); err != nil {
 		return nil, fmt.Errorf("joining the ledgers of %d parts: %w", len(parts), err)
 	}
-	before := len(books)
+	before := len(ledgers)
 	for _, p := range parts {
 		if p.Dead != nil {
-			books = append(books, p.Dead)
+			ledgers = append(ledgers, p.Dead)
 		}
 	}
-	if len(books) > before {
-		if j.dead, err = ledger.Join(books, j.missing()); err != nil {
-			return nil, fmt.Errorf("joining the dead letters of %d parts: %w", len(books)-before, err)
+	if len(ledgers) > before {
+		if j.dead, err = ledger.Join(ledgers, j.missing()); err != nil {
+			return nil, fmt.Errorf("joining the dead letters of %d parts: %w", len(ledgers)-before, err)
 		}
 	}
-	before = len(books)
+	before = len(ledgers)
 	for _, p := range parts {
 		if p.Late != nil {
-			books = append(books, p.Late)
+			ledgers = append(ledgers, p.Late)
 		}
 	}
-	if len(books) > before {
-		if j.after, err = ledger.Join(books, j.missing()); err != nil {
-			return nil, fmt.Errorf("joining what came late to %d parts: %w", len(books)-before, err)
+	if len(ledgers) > before {
+		if j.after, err = ledger.Join(ledgers, j.missing()); err != nil {
+			return nil, fmt.Errorf("joining what came late to %d parts: %w", len(ledgers)-before, err)
 		}
 	}
 	j.staged = j.stagesOfParts()
@@ -168,8 +168,8 @@ func (j *assembly) add(p *WorkerResult, first bool) {
 	}
 	raw.Snapshot.Merge(&p.Snapshot)
 	if !p.Missing { // only its messages are known
-		raw.Lanes += p.Lanes
-		raw.LaneWaits += p.LaneWaits
+		raw.Pacers += p.Pacers
+		raw.PacerWaits += p.PacerWaits
 		raw.Behind += p.Behind
 		raw.Inside.add(&p.Inside)
 	}
@@ -377,14 +377,14 @@ func (j *assembly) unsent(p *WorkerResult, known uint64, visit func(Group)) uint
 	if !p.Missing {
 		return known
 	}
-	var told uint64
+	var counted uint64
 	for i := range p.Snapshot.Counters {
 		c := &p.Snapshot.Counters[i]
-		told += c.Sent + c.Dropped + c.Unsent
+		counted += c.Sent + c.Dropped + c.Unsent
 	}
 	s := assigned{Worker: p.Worker, of: j.cfg.Plan.Producers}
 	j.dueUntil(s.part(), j.raw.Ended, func(due int64, n uint64) {
-		for _, sent := range []*uint64{&told, &known} {
+		for _, sent := range []*uint64{&counted, &known} {
 			k := min(n, *sent)
 			*sent -= k
 			n -= k
@@ -399,14 +399,14 @@ func (j *assembly) unsent(p *WorkerResult, known uint64, visit func(Group)) uint
 // sentSince returns how many messages vanished processes sent after their last report: the ledgers
 // know of more, for example by deliveries.
 func (j *assembly) sentSince() uint64 {
-	var told uint64
+	var counted uint64
 	for _, p := range j.parts {
 		for phase := range p.Snapshot.Counters {
-			told += p.Snapshot.Counters[phase].Sent
+			counted += p.Snapshot.Counters[phase].Sent
 		}
 	}
 	all, _ := j.ledger.Senders()
-	return all.Sent - min(all.Sent, told)
+	return all.Sent - min(all.Sent, counted)
 }
 
 func phaseOf(measured bool) measure.Phase {

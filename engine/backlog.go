@@ -12,7 +12,7 @@ type item struct {
 
 // laneBacklog is how many items may wait in one pacer, over all its producers (DESIGN 3). Beyond
 // that the pacer itself waits, and reports it.
-const laneBacklog = 1 << 20
+const pacerBacklog = 1 << 20
 
 // chunkItems makes a chunk 2 KiB.
 const chunkItems = 63
@@ -31,7 +31,7 @@ type chunkPool struct {
 }
 
 func newChunkPool(producers int) *chunkPool {
-	n := laneBacklog/chunkItems + producers
+	n := pacerBacklog/chunkItems + producers
 	return &chunkPool{chunks: make([]chunk, n), free: emptyFreeList(n)}
 }
 

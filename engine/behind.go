@@ -103,10 +103,10 @@ func (p *Peaks) most(lost []*measure.Lost) (most uint64) {
 // lost returns the due instants of the messages that each subscription lost; nil for one that has
 // not run dry.
 func (j *assembly) lost() []*measure.Lost {
-	books := j.ledger
+	joined := j.ledger
 	for _, more := range []*ledger.Joined{j.dead, j.after} {
 		if more != nil {
-			books = more
+			joined = more
 		}
 	}
 	all := make([]*measure.Lost, len(j.raw.Dry))
@@ -115,7 +115,7 @@ func (j *assembly) lost() []*measure.Lost {
 			continue
 		}
 		all[sub] = &measure.Lost{}
-		books.Missed(sub, func(n uint64, due int64) { all[sub].Add(due, n) })
+		joined.Missed(sub, func(n uint64, due int64) { all[sub].Add(due, n) })
 	}
 	return all
 }

@@ -32,7 +32,7 @@ func onNoop(tb testing.TB, cal pace.Calibration) Config {
 			Seed: 1, Producers: 1, Destinations: 1, BatchMin: 1, BatchMax: 1,
 			Sizes: []schedule.WeightedSize{{Bytes: benchSize, Weight: 1}},
 		},
-		Mode: Produce, InFlight: inFlight, Drain: time.Second, Lanes: 1, Calibration: cal, Clock: pace.NewClock(),
+		Mode: Produce, InFlight: inFlight, Drain: time.Second, Pacers: 1, Calibration: cal, Clock: pace.NewClock(),
 	}
 }
 

@@ -95,7 +95,7 @@ type Config struct {
 
 	// Processors is GOMAXPROCS during the run; 0: the cores plus one per pacer.
 	Processors  int
-	Lanes       int              // pacing threads; 0: as chosen by Pace
+	Pacers      int              // pacing threads; 0: as chosen by Pace
 	Calibration pace.Calibration // of this host, for that many pacers
 	FIFO        bool             // Pace gives pacers real-time priority if permitted; see pace.CalibrateFIFO
 	Clock       *pace.Clock
@@ -182,23 +182,23 @@ func InFlight(want, producers, largest, batch int, closed bool, limit int64, mos
 	return want, nil
 }
 
-// Pace sets Lanes to the default for this process, and Calibration to match. There is one pacer per
+// Pace sets Pacers to the default for this process, and Calibration to match. There is one pacer per
 // million messages a second of the highest rate. If the client may block, there is one per
-// producer, up to laneRate, since a goroutine behind a pacer wakes late. There are never more
+// producer, up to pacerRate, since a goroutine behind a pacer wakes late. There are never more
 // pacers than half of the cores. Pace takes as long as pace.Calibrate, 0.3 s; with FIFO at most
 // twice that.
 func (c *Config) Pace(cores int) {
 	if c.Processors > 0 {
 		cores = min(cores, c.Processors)
 	}
-	c.Lanes = c.lanes(cores)
-	waits := c.highest() / float64(c.Lanes)
+	c.Pacers = c.pacers(cores)
+	waits := c.highest() / float64(c.Pacers)
 	if c.FIFO {
-		c.Calibration = pace.CalibrateFIFO(c.Lanes, waits)
+		c.Calibration = pace.CalibrateFIFO(c.Pacers, waits)
 	} else {
-		c.Calibration = pace.Calibrate(c.Lanes).At(waits)
+		c.Calibration = pace.Calibrate(c.Pacers).At(waits)
 	}
-	if c.Calibration.Spin && cores <= c.Lanes {
+	if c.Calibration.Spin && cores <= c.Pacers {
 		c.Calibration.Spin = false
 		c.Calibration.Why = fmt.Sprintf("does not spin, as it would take the last of limits.processors (%d)", c.Processors)
 	}
@@ -209,18 +209,18 @@ func (c *Config) Procs() int {
 	if c.Processors > 0 {
 		return c.Processors
 	}
-	return runtime.NumCPU() + c.Lanes
+	return runtime.NumCPU() + c.Pacers
 }
 
-// laneRate is the highest rate, in messages a second, at which a producer gets its own pacer merely
+// pacerRate is the highest rate, in messages a second, at which a producer gets its own pacer merely
 // because its client may block. At higher rates the pacer spins most of the time and disturbs the
 // client's own goroutines by more than a wake-up costs (ADR 20).
-const laneRate = 20_000
+const pacerRate = 20_000
 
-func (c *Config) lanes(cores int) int {
+func (c *Config) pacers(cores int) int {
 	own := c.producers()
 	most := max(1, min(cores/2, own))
-	if rate := c.highest(); c.Definition.Capabilities.PublishBlocks && most == own && rate > 0 && rate <= laneRate*float64(own) {
+	if rate := c.highest(); c.Definition.Capabilities.PublishBlocks && most == own && rate > 0 && rate <= pacerRate*float64(own) {
 		return own
 	}
 	return max(1, min(int(math.Ceil(c.highest()/1e6)), most))

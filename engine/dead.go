@@ -25,8 +25,8 @@ type deadLetterReceiver struct {
 	came     int // dead letters; owned by the merge
 }
 
-// morgueLimit is the maximum wait for dead letters that the system still has.
-const morgueLimit = 10 * time.Second
+// deadLetterLimit is the maximum wait for dead letters that the system still has.
+const deadLetterLimit = 10 * time.Second
 
 // deadLetters returns the dead-letter destinations.
 func (r *run) deadLetters() (ds []driver.Destination) {
@@ -38,9 +38,9 @@ func (r *run) deadLetters() (ds []driver.Destination) {
 	return ds
 }
 
-// openMorgue opens the dead-letter consumer and returns when it is ready. It does nothing if the
+// openDeadLetters opens the dead-letter consumer and returns when it is ready. It does nothing if the
 // run has none.
-func (r *run) openMorgue(ctx context.Context) error {
+func (r *run) openDeadLetters(ctx context.Context) error {
 	m := &deadLetterReceiver{run: r, ready: make(chan struct{}), done: make(chan struct{})}
 	for _, d := range r.deadLetters() {
 		m.names = append(m.names, d.Name)
@@ -103,21 +103,21 @@ func (m *deadLetterReceiver) Deliver(ds []driver.Delivery) error {
 	return nil
 }
 
-// mergeMorgue moves the dead letters received into their ledger.
-func (r *run) mergeMorgue() {
+// mergeDeadLetters moves the dead letters received into their ledger.
+func (r *run) mergeDeadLetters() {
 	if m := r.deadReceiver.Load(); m != nil {
 		m.came += m.ledger.Merge(nil)
 	}
 }
 
-// emptyMorgue returns when the system has no more dead letters, and reports an event if some
+// emptyDeadLetters returns when the system has no more dead letters, and reports an event if some
 // remain.
-func (r *run) emptyMorgue(ctx context.Context) {
+func (r *run) emptyDeadLetters(ctx context.Context) {
 	m := r.deadReceiver.Load()
 	if m == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, morgueLimit)
+	ctx, cancel := context.WithTimeout(ctx, deadLetterLimit)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -148,8 +148,8 @@ func (m *deadLetterReceiver) left(ctx context.Context) (uint64, error) {
 	}, nil)
 }
 
-// closeMorgue closes the dead-letter consumer.
-func (r *run) closeMorgue() {
+// closeDeadLetters closes the dead-letter consumer.
+func (r *run) closeDeadLetters() {
 	m := r.deadReceiver.Load()
 	if m == nil {
 		return

@@ -297,7 +297,7 @@ func TestLosingAllWorkersLeavesMessagesUnsent(t *testing.T) {
 			expect(t, "scheduled", raw.All.Scheduled, c.scheduled)
 			expect(t, "planned", raw.Planned, c.planned)
 			expect(t, "unsent", raw.All.Unsent, c.unsent)
-			expect(t, "lanes", raw.Lanes, 0)
+			expect(t, "pacers", raw.Pacers, 0)
 		}
 	})
 }
@@ -312,13 +312,13 @@ func TestLostWorkersSendsAreNotUnsent(t *testing.T) {
 		}
 		// The plan has 200 more, of another second: all are unsent except what the ledger knows
 		// beyond the report.
-		for _, c := range []struct{ untold, unsent uint64 }{{0, 200}, {20, 200}} {
+		for _, c := range []struct{ unreported, unsent uint64 }{{0, 200}, {20, 200}} {
 			longer := cfg
 			longer.Plan.Phases = []schedule.Phase{cfg.Plan.Phases[0]}
 			longer.Plan.Phases[0].For = 3 * time.Second
 			p := *part
 			p.Missing, p.Ended = true, int64(605*time.Millisecond)
-			p.Snapshot.Counters[measure.Measure].Sent -= c.untold
+			p.Snapshot.Counters[measure.Measure].Sent -= c.unreported
 			found.Ended = int64(5 * time.Second)
 			raw, err := Assemble(longer, []*WorkerResult{&p}, found)
 			if err != nil {
@@ -477,11 +477,11 @@ func TestCanceledRunReturnsSoon(t *testing.T) {
 }
 
 func TestPacersSharePlanReadOnly(t *testing.T) {
-	for _, lanes := range []int{1, 2, 3, 7} {
+	for _, pacers := range []int{1, 2, 3, 7} {
 		for _, blocks := range []bool{false, true} {
 			virtual(t, func(t *testing.T) {
 				cfg := config(&fake{blocks: blocks, delay: time.Millisecond}, 7000)
-				cfg.Lanes, cfg.Plan.Producers, cfg.Plan.Destinations = lanes, 7, 3
+				cfg.Pacers, cfg.Plan.Producers, cfg.Plan.Destinations = pacers, 7, 3
 				raw := do(t, cfg)
 				expect(t, "scheduled", raw.All.Scheduled, 7700)
 				expect(t, "delivered", raw.Measured.Delivered, 7000)

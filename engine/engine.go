@@ -43,7 +43,7 @@ const never = int64(1) << 62
 // run is the state of one worker.
 type run struct {
 	*shape
-	crew     Peers
+	peers    Peers
 	clock    atomic.Pointer[pace.Clock] // its epoch is the run's from the start on; consumers run earlier
 	unfollow func() pace.Followed       // ends the comparison of the clock's counter
 	recorder *measure.Recorder
@@ -65,7 +65,7 @@ type run struct {
 	adopt       atomic.Pointer[ledger.Part] // what all workers received, until the merge takes it
 	echoes      []*echo                     // of each consumer of requests
 	senders     []*sender
-	lanes       []*lane
+	pacers      []*pacer
 	receivers   [][]*receiver
 
 	outer     context.Context // the caller's
@@ -111,20 +111,20 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // result: the system could not be opened (driver's sentinels), a subscription did not become ready
 // (ErrNotReady), the guarantee is too weak (ErrGuarantee), a peer failed (its own error), or the
 // driver broke its contract (ErrContract, with figures).
-func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) (*WorkerResult, error) {
+func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, peers Peers) (*WorkerResult, error) {
 	sh, err := newShape(cfg)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{shape: sh, crew: crew, stopCh: make(chan struct{}), back: make([]atomic.Int64, sh.subscriptions())}
+	r := &run{shape: sh, peers: peers, stopCh: make(chan struct{}), back: make([]atomic.Int64, sh.subscriptions())}
 	r.stopped.Store(never)
 	r.clock.Store(cfg.Clock)
-	if cfg.Lanes == 0 {
-		r.cfg.Lanes = cfg.lanes(pace.Cores())
+	if cfg.Pacers == 0 {
+		r.cfg.Pacers = cfg.pacers(pace.Cores())
 	}
 	// Publish may block a pacer that has a single producer: no other producer is delayed.
 	blocks := cfg.Definition.Capabilities.PublishBlocks
-	r.inline = blocks && r.assigned.producers() <= r.cfg.Lanes
+	r.inline = blocks && r.assigned.producers() <= r.cfg.Pacers
 	r.direct = !blocks || r.inline
 	r.outer = ctx
 	r.sending, r.endSend = context.WithCancel(ctx)
@@ -260,7 +260,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 			return fmt.Errorf("declaring %d destinations: %w", len(r.names)+len(r.replyNames), err)
 		}
 	}
-	agreed, err := r.crew.Meet(ctx, Declared, r.hands())
+	agreed, err := r.peers.Meet(ctx, Declared, r.hands())
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 		}
 		return r.openEnds(ctx, len(own))
 	}
-	if err := r.openMorgue(ctx); err != nil {
+	if err := r.openDeadLetters(ctx); err != nil {
 		return err
 	}
 	if err := r.openEnds(ctx, len(own)); err != nil {
@@ -412,19 +412,19 @@ func (r *run) served(i int) []int {
 // openProducers opens producers several at a time: a thousand sequential connects take long.
 func (r *run) openProducers(ctx context.Context) error {
 	cfg := &r.cfg
-	lanes := cfg.Lanes
+	pacers := cfg.Pacers
 	if r.closed() {
-		lanes = 1
+		pacers = 1
 	}
 	own := r.assigned.ownProducers()
-	for i := range lanes {
-		l := &lane{run: r, first: -1, part: r.assigned.lane(i, lanes), shard: r.recorder.Sender(i), pool: newChunkPool((len(own) - i + lanes - 1) / lanes)}
-		r.lanes = append(r.lanes, l)
+	for i := range pacers {
+		l := &pacer{run: r, first: -1, part: r.assigned.pacer(i, pacers), shard: r.recorder.Sender(i), pool: newChunkPool((len(own) - i + pacers - 1) / pacers)}
+		r.pacers = append(r.pacers, l)
 	}
 	r.bodies = newBodies(cfg.Payload, cfg.Plan.Seed, r.sizes)
 	r.senders = make([]*sender, len(own))
 	for n, p := range own {
-		l := r.lanes[n%lanes]
+		l := r.pacers[n%pacers]
 		s := newSender(r, p, l.pool)
 		r.senders[n] = s
 		l.senders = append(l.senders, s)
@@ -466,7 +466,7 @@ func (r *run) release() {
 	r.endSend()
 	r.closeProducers()
 	r.closeConsumers()
-	r.closeMorgue()
+	r.closeDeadLetters()
 	r.closeEchoes()
 	if r.conn == nil {
 		return
@@ -477,7 +477,7 @@ func (r *run) release() {
 	removes.Store(r.declares() && !r.met)
 	if r.met {
 		r.step("waiting for the other parts", func(ctx context.Context) error {
-			agreed, err := r.crew.Meet(ctx, Left, r.hands())
+			agreed, err := r.peers.Meet(ctx, Left, r.hands())
 			removes.Store(err == nil && r.cfg.Names == nil && (r.declares() || agreed.Removes))
 			return err
 		})

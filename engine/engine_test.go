@@ -62,7 +62,7 @@ func TestSlotWaitIsBlockedTimeWithinResponse(t *testing.T) {
 				t.Errorf("worst response = %v; want 100ms and at most %v of looking for each", got, 50*time.Microsecond)
 			}
 			if l := p(raw, measure.SendLateness, 100); l > 0 {
-				t.Errorf("worst lateness = %v; want 0: a full producer is not the lane's fault", l)
+				t.Errorf("worst lateness = %v; want 0: a full producer is not the pacer's fault", l)
 			}
 		})
 	}

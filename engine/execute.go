@@ -29,7 +29,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 		r.release()
 		return nil, err
 	}
-	part := &WorkerResult{Facts: r.facts, Lanes: len(r.lanes)}
+	part := &WorkerResult{Facts: r.facts, Pacers: len(r.pacers)}
 	clock := r.clock.Load()
 	part.Epoch = clock.Epoch()
 	if r.cfg.OnStart != nil {
@@ -67,7 +67,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	} else {
 		r.event("phase", "drain")
 		r.drain(ctx)
-		r.emptyMorgue(ctx)
+		r.emptyDeadLetters(ctx)
 	}
 	part.Interrupted = latch.Closed(stop) || ctx.Err() != nil
 
@@ -103,7 +103,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	stuck := !r.leave()
 	r.closeProducers()
 	r.closeConsumers()
-	r.closeMorgue()
+	r.closeDeadLetters()
 	r.closeEchoes()
 	endMerge()
 	endCollect()
@@ -144,7 +144,7 @@ func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	if r.cfg.OnOpen != nil && !r.assigned.Follows {
 		r.cfg.OnOpen(r.conn.Facts)
 	}
-	agreed, err := r.crew.Meet(ctx, Opened, r.hands())
+	agreed, err := r.peers.Meet(ctx, Opened, r.hands())
 	r.met = err == nil
 	return agreed, err
 }
@@ -194,7 +194,7 @@ func (r *run) leave() bool {
 			return true
 		}
 		walking := false
-		for _, l := range r.lanes {
+		for _, l := range r.pacers {
 			walking = walking || l.walking.Load()
 		}
 		if !walking {
@@ -222,7 +222,7 @@ func (r *run) start() {
 				r.work.Go(func() { s.work(r.sending) })
 			}
 		}
-		for _, l := range r.lanes {
+		for _, l := range r.pacers {
 			l.waiter = pace.NewWaiter(r.clock.Load(), r.cfg.Calibration)
 			r.work.Go(l.pace)
 		}
@@ -240,7 +240,7 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 	var st Status
 	for {
 		r.status(&st, false)
-		o := r.crew.Orders(&st)
+		o := r.peers.Orders(&st)
 		if o.Stop {
 			r.obey(o)
 		}
@@ -380,7 +380,7 @@ func (r *run) drain(ctx context.Context) {
 		if waits && !back.Load() {
 			st.Open++
 		}
-		if r.crew.Orders(&st).Over || ctx.Err() != nil {
+		if r.peers.Orders(&st).Over || ctx.Err() != nil {
 			return
 		}
 		select {
@@ -541,19 +541,19 @@ func (r *run) merge(ctx context.Context) {
 	}
 	tick := time.NewTicker(mergeEvery)
 	defer tick.Stop()
-	var told int64 // last call of OnLedger
+	var reported int64 // last call of OnLedger
 	for {
 		select {
 		case <-ctx.Done():
 			r.ledger.Merge(first)
 			r.mergeLate()
-			r.mergeMorgue()
+			r.mergeDeadLetters()
 			return
 		case <-tick.C:
 		case <-r.ledger.Wake():
 		}
 		r.mergeLate()
-		r.mergeMorgue()
+		r.mergeDeadLetters()
 		asked := r.asking.Load()
 		if r.ledger.Merge(first) == 0 && asked {
 			r.complete.Store(r.ledger.Complete())
@@ -567,8 +567,8 @@ func (r *run) merge(ctx context.Context) {
 		if r.stop.Load() || asked {
 			every = int64(LedgerEvery)
 		}
-		if now := r.now(); r.cfg.OnLedger != nil && now-told >= every {
-			told = now
+		if now := r.now(); r.cfg.OnLedger != nil && now-reported >= every {
+			reported = now
 			r.ledger.Part(&r.part)
 			r.cfg.OnLedger(now, &r.part)
 		}

@@ -44,7 +44,7 @@ func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 	}
 	ready, over := context.WithTimeout(draining, setupLimit)
 	defer over()
-	agreed, err := r.crew.Meet(ready, Filled, r.hands())
+	agreed, err := r.peers.Meet(ready, Filled, r.hands())
 	if err != nil {
 		if draining.Err() == nil {
 			r.lose(err)
@@ -84,7 +84,7 @@ func (r *run) fill(ctx context.Context) {
 	var st Status
 	for {
 		r.status(&st, false)
-		r.crew.Orders(&st)
+		r.peers.Orders(&st)
 		now := r.now()
 		open := r.outstanding()
 		switch {

@@ -78,10 +78,10 @@ func (r *run) gather(part *WorkerResult, cut *cut) {
 	if f := r.failed.Load(); f != nil {
 		part.Failed = *f
 	}
-	for _, l := range r.lanes {
-		part.LaneWaits += l.waits.Load()
+	for _, l := range r.pacers {
+		part.PacerWaits += l.waits.Load()
 		part.Behind += l.behind
-		part.Inside.add(&Inside{Untold: l.account.untold})
+		part.Inside.add(&Inside{Unreported: l.account.unreported})
 		part.FirstNS = max(part.FirstNS, l.first)
 	}
 	for _, s := range r.senders {

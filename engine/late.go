@@ -84,7 +84,7 @@ func (r *run) listen(ctx context.Context, stop <-chan struct{}) time.Duration {
 	for {
 		r.status(&st, true)
 		listened := time.Duration(r.now() - began)
-		if r.crew.Orders(&st).Leave || listened >= r.cfg.AfterDrain || latch.Closed(stop) || ctx.Err() != nil {
+		if r.peers.Orders(&st).Leave || listened >= r.cfg.AfterDrain || latch.Closed(stop) || ctx.Err() != nil {
 			return min(listened, r.cfg.AfterDrain)
 		}
 		select {

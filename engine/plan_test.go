@@ -27,11 +27,11 @@ func TestPlanAboveCeilingEndsOnTime(t *testing.T) {
 	for what, change := range map[string]func(*fake, *Config){
 		"constant":        func(*fake, *Config) {},
 		"three producers": func(_ *fake, c *Config) { c.Plan.Producers = 3 },
-		"two lanes":       func(_ *fake, c *Config) { c.Plan.Producers, c.Lanes = 3, 2 },
+		"two pacers":      func(_ *fake, c *Config) { c.Plan.Producers, c.Pacers = 3, 2 },
 		"batches":         func(_ *fake, c *Config) { c.Plan.BatchMin, c.Plan.BatchMax = 2, 9 },
 		"poisson":         func(_ *fake, c *Config) { c.Plan.Arrival.Kind = schedule.Poisson },
-		"gamma, two lanes": func(_ *fake, c *Config) {
-			c.Plan.Arrival, c.Plan.Producers, c.Lanes = schedule.Arrival{Kind: schedule.Gamma, CV: 2}, 2, 2
+		"gamma, two pacers": func(_ *fake, c *Config) {
+			c.Plan.Arrival, c.Plan.Producers, c.Pacers = schedule.Arrival{Kind: schedule.Gamma, CV: 2}, 2, 2
 		},
 		"a ramp to nothing": func(_ *fake, c *Config) {
 			c.Plan.Phases[0] = schedule.Phase{From: schedule.MaxRate, To: 1, For: time.Second}
@@ -59,10 +59,10 @@ func TestPlanAboveCeilingEndsOnTime(t *testing.T) {
 				t.Errorf("%s: %.0f scheduled; want %.0f", what, got, want)
 			}
 			if raw.Behind != raw.All.Unsent || raw.Behind < wholePlan/3 {
-				t.Errorf("%s: the lanes left %d, unsent are %d", what, raw.Behind, raw.All.Unsent)
+				t.Errorf("%s: the pacers left %d, unsent are %d", what, raw.Behind, raw.All.Unsent)
 			}
-			lanes := cmp.Or(cfg.Lanes, cfg.lanes(pace.Cores())) // each has a producer of its own, or several
-			if sent := raw.All.Sent; sent == 0 || sent > uint64(lanes)*21_100 {
+			pacers := cmp.Or(cfg.Pacers, cfg.pacers(pace.Cores())) // each has a producer of its own, or several
+			if sent := raw.All.Sent; sent == 0 || sent > uint64(pacers)*21_100 {
 				t.Errorf("%s: %d sent in 2.1 s of 100 us each", what, sent)
 			}
 		})
@@ -87,11 +87,11 @@ func TestUnsentMessagesKeepTheirAge(t *testing.T) {
 
 func TestStopEndsPlanAboveCeiling(t *testing.T) {
 	for what, change := range map[string]func(*fake, *Config){
-		"constant":       func(*fake, *Config) {},
-		"poisson":        func(_ *fake, c *Config) { c.Plan.Arrival.Kind = schedule.Poisson },
-		"a blocked lane": func(f *fake, _ *Config) { f.blocks = true },
-		"behind the lane": func(f *fake, c *Config) {
-			f.blocks, c.Plan.Producers, c.Lanes, c.Drain = true, 3, 1, 100*time.Millisecond
+		"constant":        func(*fake, *Config) {},
+		"poisson":         func(_ *fake, c *Config) { c.Plan.Arrival.Kind = schedule.Poisson },
+		"a blocked pacer": func(f *fake, _ *Config) { f.blocks = true },
+		"behind the pacer": func(f *fake, c *Config) {
+			f.blocks, c.Plan.Producers, c.Pacers, c.Drain = true, 3, 1, 100*time.Millisecond
 		},
 	} {
 		virtual(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // Includes the pacers; the previous value is restored after the run.
 func TestRunUsesConfiguredGOMAXPROCS(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
-	for want, cfg := range map[int]Config{1: {Processors: 1, Lanes: 1}, 3: {Processors: 3, Lanes: 2}, runtime.NumCPU() + 4: {Lanes: 4}} {
+	for want, cfg := range map[int]Config{1: {Processors: 1, Pacers: 1}, 3: {Processors: 3, Pacers: 2}, runtime.NumCPU() + 4: {Pacers: 4}} {
 		cfg.Calibration = pace.Calibration{Samples: 1}
 		r := &run{shape: &shape{cfg: cfg}}
 		undo := r.tuneRuntime()
@@ -32,8 +32,8 @@ func TestPacerDoesNotSpinOnLastCore(t *testing.T) {
 	cfg := Config{Processors: 1}
 	cfg.Plan.Producers = 1
 	cfg.Pace(8)
-	if cfg.Lanes != 1 || cfg.Calibration.Spin {
-		t.Errorf("%d lanes, spin %v: %s; want one that does not spin", cfg.Lanes, cfg.Calibration.Spin, cfg.Calibration.Why)
+	if cfg.Pacers != 1 || cfg.Calibration.Spin {
+		t.Errorf("%d pacers, spin %v: %s; want one that does not spin", cfg.Pacers, cfg.Calibration.Spin, cfg.Calibration.Why)
 	}
 }
 
@@ -59,8 +59,8 @@ func TestPacerPerProducerGivenEnoughCores(t *testing.T) {
 		cfg.Definition.Capabilities.PublishBlocks = c.blocks
 		cfg.Plan.Producers = c.producers
 		cfg.Plan.Phases = []schedule.Phase{{From: c.rate, To: c.rate, For: time.Second}}
-		if got := cfg.lanes(c.cores); got != c.want {
-			t.Errorf("%s: %d lanes; want %d", name, got, c.want)
+		if got := cfg.pacers(c.cores); got != c.want {
+			t.Errorf("%s: %d pacers; want %d", name, got, c.want)
 		}
 	}
 }

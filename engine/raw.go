@@ -61,8 +61,8 @@ type WorkerResult struct {
 	CorruptedReplies, ForeignReplies, Abandoned uint64                    // as in Raw
 	MisroutedReplies                            [measure.NumPhases]uint64 // replies to other requests, of a driver with native requests
 
-	Lanes       int
-	LaneWaits   uint64
+	Pacers      int
+	PacerWaits  uint64
 	Behind      uint64
 	Inside      Inside
 	Errors      []ErrorCount
@@ -139,15 +139,15 @@ type Raw struct {
 	Dry        []bool          // by subscription: ran dry in the drain, so what is missing is lost
 	DrainNeeds int64           // ns that the pending messages would still have needed at the drain's rate; 0 unknown or none
 
-	Lanes     int
-	LaneWaits uint64 // times that a pacer waited because its backlog was full
-	Behind    uint64 // messages that were due and not sent because pacers were late by their own fault
-	Inside    Inside // what threads did while a message waited for Publish to return
-	Errors    []ErrorCount
-	Stalls    []Stall // the longest of all hosts, in order of time
-	Slowest   Slowest
-	Wire      *wire.Report // of all workers; nil: kernel instants were not wanted
-	Host      host.Usage
+	Pacers     int
+	PacerWaits uint64 // times that a pacer waited because its backlog was full
+	Behind     uint64 // messages that were due and not sent because pacers were late by their own fault
+	Inside     Inside // what threads did while a message waited for Publish to return
+	Errors     []ErrorCount
+	Stalls     []Stall // the longest of all hosts, in order of time
+	Slowest    Slowest
+	Wire       *wire.Report // of all workers; nil: kernel instants were not wanted
+	Host       host.Usage
 }
 
 // A StageRecord is the result of one stage of a run's plan.

@@ -266,13 +266,13 @@ func TestRepliesAreInMessageAccounting(t *testing.T) {
 		}
 		cfg := asks(f)
 		cfg.Plan.WarmUp = 0
-		var told []string
+		var events []string
 		var mu sync.Mutex
 		cfg.OnEvent = func(e Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			if e.Kind == "error" {
-				told = append(told, e.Text)
+				events = append(events, e.Text)
 			}
 		}
 		raw := ask(t, cfg)
@@ -285,7 +285,7 @@ func TestRepliesAreInMessageAccounting(t *testing.T) {
 		expect(t, "censored round trips", raw.Censored[measure.RTTResponse][measure.Measure].Total(), 20)
 		expect(t, "censored deliveries", raw.Censored[measure.E2EResponse][measure.Measure].Total(), 0)
 		expect(t, "errors", raw.Errors, []ErrorCount{{"overloaded", "sending a reply: system overloaded", 10, 0}})
-		expect(t, "events", told, []string{"sending a reply: system overloaded"})
+		expect(t, "events", events, []string{"sending a reply: system overloaded"})
 	})
 }
 

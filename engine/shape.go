@@ -53,8 +53,8 @@ func (s *assigned) ownProducers() []int {
 // producers returns how many producers are carried.
 func (s *assigned) producers() int { return len(s.ownProducers()) }
 
-// lane returns the part of the schedule that pacer i of n executes.
-func (s *assigned) lane(i, n int) schedule.Part {
+// pacer returns the part of the schedule that pacer i of n executes.
+func (s *assigned) pacer(i, n int) schedule.Part {
 	p := s.part()
 	return schedule.Part{Index: p.Index + p.Count*i, Count: p.Count * n}
 }

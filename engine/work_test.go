@@ -54,8 +54,8 @@ func TestWorkDelaysQueuedMessages(t *testing.T) {
 	}
 }
 
-// toiling is a receiver with simulated work, on the clock of a bubble.
-func toiling(t *testing.T, work time.Duration, atOnce int) (x *receiving, end context.CancelFunc) {
+// working is a receiver with simulated work, on the clock of a bubble.
+func working(t *testing.T, work time.Duration, atOnce int) (x *receiving, end context.CancelFunc) {
 	t.Helper()
 	x = newReceiving(t, atOnce)
 	x.cfg.Work = work
@@ -73,7 +73,7 @@ func (x *receiving) ats() (ats []time.Duration) {
 
 func TestWorkPerClientCallIsSequential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x, end := toiling(t, 3*time.Millisecond, 4)
+		x, end := working(t, 3*time.Millisecond, 4)
 		defer end()
 		began := time.Now()
 		if err := x.k.Deliver(x.deliveries); err != nil {
@@ -98,7 +98,7 @@ func TestWorkOvershootIsCompensated(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tc.work, " and ", tc.over), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x, end := toiling(t, tc.work, 3)
+				x, end := working(t, tc.work, 3)
 				defer end()
 				x.k.worker.over = int64(min(tc.over, max(tc.work, madeUp)))
 				began := time.Now()
@@ -118,7 +118,7 @@ func TestWorkOvershootIsCompensated(t *testing.T) {
 // On the real clock, whose timers all overshoot: the test checks the durations requested from the
 // timer, not how long anything takes.
 func TestSimulatedWorkTakesItsTotalTime(t *testing.T) {
-	x, end := toiling(t, 50*time.Microsecond, 100)
+	x, end := working(t, 50*time.Microsecond, 100)
 	defer end()
 	if err := x.k.Deliver(x.deliveries); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestSimulatedWorkTakesItsTotalTime(t *testing.T) {
 
 func TestRunEndInterruptsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x, end := toiling(t, time.Hour, 3)
+		x, end := working(t, time.Hour, 3)
 		time.AfterFunc(time.Second, end)
 		began := time.Now()
 		if err := x.k.Deliver(x.deliveries); !errors.Is(err, errEnded) {
@@ -213,7 +213,7 @@ func TestConsumeRunPassesStartPosition(t *testing.T) {
 }
 
 func TestWorkAllocatesNothing(t *testing.T) {
-	x, end := toiling(t, time.Nanosecond, 64)
+	x, end := working(t, time.Nanosecond, 64)
 	defer end()
 	once := func() {
 		x.stamped(allAtOnce)

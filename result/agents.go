@@ -104,8 +104,8 @@ type Step struct {
 // An AgentHost is the usage of an agent's process and its host during the run, as Host.
 type AgentHost struct {
 	Usage          *host.Usage       `json:"usage,omitempty"`
-	Lanes          int               `json:"lanes"`
-	LaneWaits      uint64            `json:"lane_waits"`
+	Pacers         int               `json:"lanes"`
+	PacerWaits     uint64            `json:"lane_waits"`
 	Calibration    *pace.Calibration `json:"calibration,omitempty"`
 	SlotsAbandoned uint64            `json:"slots_abandoned"`
 	Hiccups        *Hiccups          `json:"hiccups,omitempty"`
@@ -123,17 +123,17 @@ func (r *Result) Precedence() string {
 		}
 		return "none"
 	}
-	told, first := 0, 0
+	reported, first := 0, 0
 	for _, a := range r.Agents {
 		if a.Host != nil && a.Host.Calibration != nil {
-			told++
+			reported++
 			if a.Host.Calibration.FIFO {
 				first++
 			}
 		}
 	}
 	switch {
-	case told == 0:
+	case reported == 0:
 		return ""
 	case first == 0:
 		return "none"

@@ -8,8 +8,8 @@ import (
 // A Host is the usage of the generator's process and its host during the run.
 type Host struct {
 	Usage          *host.Usage       `json:"usage,omitempty"`          // of the whole run
-	Lanes          int               `json:"lanes"`                    // pacing threads; 0 in a closed loop
-	LaneWaits      uint64            `json:"lane_waits"`               // times that a pacer waited because its backlog was full
+	Pacers         int               `json:"lanes"`                    // pacing threads; 0 in a closed loop
+	PacerWaits     uint64            `json:"lane_waits"`               // times that a pacer waited because its backlog was full
 	Calibration    *pace.Calibration `json:"calibration,omitempty"`    // of the pacing, before the run
 	LedgerEvicted  uint64            `json:"ledger_evicted"`           // messages closed with unknown fate, because of the ledger's bound
 	SlotsAbandoned uint64            `json:"slots_abandoned"`          // retired because a client kept their bytes

@@ -48,12 +48,12 @@ type Block struct {
 // A BlockedTime is how long messages waited for the client library or for a slot. For a sample of
 // the calls, weir knows whether their threads slept.
 type BlockedTime struct {
-	Untold    bool  `json:"untold,omitempty"`   // the kernel of at least one host does not report thread times
-	PublishNS int64 `json:"publish_ns"`         // goroutines inside the client library while a message waited
-	FullNS    int64 `json:"full_ns"`            // goroutines waiting for a slot
-	WokenNS   int64 `json:"woken_ns,omitempty"` // of the lateness of all messages measured: goroutines that slept and woke after their pacer had turned to the message
-	LookedNS  int64 `json:"looked_ns"`          // total duration of the sampled calls
-	BusyNS    int64 `json:"busy_ns"`            // part of it in which the thread ran or waited for a core
+	Unreported bool  `json:"untold,omitempty"`   // the kernel of at least one host does not report thread times
+	PublishNS  int64 `json:"publish_ns"`         // goroutines inside the client library while a message waited
+	FullNS     int64 `json:"full_ns"`            // goroutines waiting for a slot
+	WokenNS    int64 `json:"woken_ns,omitempty"` // of the lateness of all messages measured: goroutines that slept and woke after their pacer had turned to the message
+	LookedNS   int64 `json:"looked_ns"`          // total duration of the sampled calls
+	BusyNS     int64 `json:"busy_ns"`            // part of it in which the thread ran or waited for a core
 }
 
 // A Filled is the backlog when the consumers began to drain it, and when they received it.

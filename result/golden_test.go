@@ -85,7 +85,7 @@ func figures(t *testing.T, dir string) string {
 	for _, i := range r.Intervals {
 		fmt.Fprintf(&b, "interval %v s %s: sent %d, confirmed %d, received %d, backlog %d\n", i.TS, i.Phase, i.Sent, i.Confirmed, i.Received, i.Backlog)
 	}
-	fmt.Fprintf(&b, "host %d lanes, backlog %d, margin %d ns\n", r.Host.Lanes, r.Host.BacklogMax, r.Host.Calibration.Margin)
+	fmt.Fprintf(&b, "host %d pacers, backlog %d, margin %d ns\n", r.Host.Pacers, r.Host.BacklogMax, r.Host.Calibration.Margin)
 	e, err := saved.Environment()
 	if err != nil {
 		t.Fatal(err)

@@ -319,7 +319,7 @@ func (s *SLO) Outcome() Outcome {
 	return Fail
 }
 
-// Messages counts outcomes, which must balance: see judge.Books and METHOD.md. From Delivered on
+// Messages counts outcomes, which must balance: see judge.Accounting and METHOD.md. From Delivered on
 // they are sums over subscriptions.
 type Messages struct {
 	Scheduled            uint64 `json:"scheduled"`

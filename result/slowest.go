@@ -51,7 +51,7 @@ type LogLine struct {
 type Beside struct {
 	What     string  `json:"what"`
 	Messages int     `json:"messages"`
-	Spells   int     `json:"spells,omitempty"` // number of episodes of the slowest messages (more than a second apart) that met it; at most the number of times it happened
+	Episodes int     `json:"spells,omitempty"` // number of episodes of the slowest messages (more than a second apart) that met it; at most the number of times it happened
 	Chance   float64 `json:"chance,omitempty"` // probability that as many would meet it by chance
 	ByChance float64 `json:"by_chance"`        // share of the window's instants at which a message due then meets it, if it takes as long as the median of the slowest
 }

@@ -53,5 +53,5 @@ type WireAt struct {
 	HostShare  float64 `json:"host_share"`      // lateness, host_out and host_in, of the sum: at least that is this host's
 	HostMost   float64 `json:"host_share_most"` // the same with held: at most that is
 
-	Moved *float64 `json:"moved,omitempty"` // by which share of the percentile this host moved it beyond what it usually adds, as the sampled messages show; absent if they do not stand for the run
+	Moved *float64 `json:"moved,omitempty"` // share of the percentile that is this host's at most: the sampled messages with and without its parts; absent if they do not stand for the run
 }

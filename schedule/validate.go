@@ -14,7 +14,7 @@ const (
 	maxClients  = 1 << 24        // producers, destinations
 	maxBatch    = 1 << 20
 	maxZipf     = 10_000_000
-	maxTold     = 10            // errors reported of one trace
+	maxReported = 10            // errors reported of one trace
 	maxRandomly = 1_000_000_000 // messages that New draws to find the end of a random arrival
 )
 
@@ -73,7 +73,7 @@ func (s *Spec) checkArrival(f *faults) {
 	if len(a.Trace) == 0 {
 		f.add("Arrival.Trace: must hold at least one instant")
 	}
-	told, last := 0, int64(0)
+	reported, last := 0, int64(0)
 	for i, due := range a.Trace {
 		why := ""
 		switch {
@@ -88,14 +88,14 @@ func (s *Spec) checkArrival(f *faults) {
 			last = due
 			continue
 		}
-		if told++; told <= maxTold {
+		if reported++; reported <= maxReported {
 			f.add("Arrival.Trace[%d] (line %d): %d ns is %s", i, i+1, due, why)
 		}
 	}
-	if told > maxTold {
-		f.add("Arrival.Trace: %d more instants are wrong", told-maxTold)
+	if reported > maxReported {
+		f.add("Arrival.Trace: %d more instants are wrong", reported-maxReported)
 	}
-	if told == 0 && len(a.Trace) > 0 && int64(s.WarmUp) > last {
+	if reported == 0 && len(a.Trace) > 0 && int64(s.WarmUp) > last {
 		f.add("WarmUp: the trace ends at %v, before the warm-up, %v, does", time.Duration(last), s.WarmUp)
 	}
 }

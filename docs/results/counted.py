@@ -71,7 +71,9 @@ def rabbitmq(addresses, pid):
 
     for port in sorted(set(listening(pid))):
         try:
-            queues = requests.get(f"http://127.0.0.1:{port}/api/queues", auth=("guest", "guest"), timeout=10).json()
+            answer = requests.get(f"http://127.0.0.1:{port}/api/queues", auth=("guest", "guest"), timeout=10)
+            answer.raise_for_status()  # the metrics' port answers in JSON, too
+            queues = answer.json()
         except (requests.RequestException, ValueError):
             continue
         return sum(q["messages"] for q in queues if q["name"].startswith("weir")), "management API: messages of the queue"

@@ -150,8 +150,8 @@ type suite struct {
 	seen map[string]status          // outcome of the checks so far
 	mine func(function string) bool // whether a function is the driver's
 
-	mu   sync.Mutex
-	told map[string]bool // long errors of the checks so far
+	mu       sync.Mutex
+	reported map[string]bool // long errors of the checks so far
 }
 
 func newSuite(def driver.Definition, h Harness) *suite {
@@ -159,7 +159,7 @@ func newSuite(def driver.Definition, h Harness) *suite {
 		h.Quiet = 200 * time.Millisecond
 	}
 	h.Nodes = max(h.Nodes, 1)
-	return &suite{def: def, h: h, seen: map[string]status{}, mine: driversOwn(def), told: map[string]bool{}}
+	return &suite{def: def, h: h, seen: map[string]status{}, mine: driversOwn(def), reported: map[string]bool{}}
 }
 
 // faults returns the errors in the harness.

@@ -89,10 +89,10 @@ func (s *suite) once(text string) string {
 	if len(text) < 120 {
 		return text
 	}
-	if s.told[text] {
+	if s.reported[text] {
 		return "the same error as in an earlier check"
 	}
-	s.told[text] = true
+	s.reported[text] = true
 	return text
 }
 

@@ -109,17 +109,17 @@ func TestUnreadableRecordIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// An untold is a driver whose system does not report its version.
-type untold struct{ *memConfig }
+// A versionless is a driver whose system does not report its version.
+type versionless struct{ *memConfig }
 
-func (c *untold) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+func (c *versionless) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	conn, err := c.memConfig.Open(ctx, run)
-	return &untoldConn{conn}, err
+	return &versionlessConn{conn}, err
 }
 
-type untoldConn struct{ driver.Conn }
+type versionlessConn struct{ driver.Conn }
 
-func (c *untoldConn) Facts(ctx context.Context) (driver.Facts, error) {
+func (c *versionlessConn) Facts(ctx context.Context) (driver.Facts, error) {
 	f, err := c.Conn.Facts(ctx)
 	f.Version = "unknown (nobody answers)"
 	return f, err
@@ -129,7 +129,7 @@ func TestUnknownSystemVersionIsNotRecorded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tested.yaml")
 	m := newMemory("", memCapabilities())
 	def := m.definition()
-	def.New = func() driver.Config { return &untold{&memConfig{m: m, Address: "here"}} }
+	def.New = func() driver.Config { return &versionless{&memConfig{m: m, Address: "here"}} }
 	if err := newSuite(def, Harness{}).noteIn(path, "T"); err != nil {
 		t.Error(err)
 	}

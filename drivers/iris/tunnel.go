@@ -95,7 +95,7 @@ func (s *session) flushed() error {
 
 // A tunnel leads to a consumer and has its own connection. Its number is 0.
 type tunnel struct {
-	l      *lane
+	l      *outbox
 	s      *session
 	most   int           // bytes of a part
 	turn   chan struct{} // holds a token while a message is written
@@ -124,7 +124,7 @@ type pending struct {
 
 // connect opens a connection with a tunnel, and waits for a marker to come back through it: a relay
 // reports a tunnel as created before the consumer has confirmed it.
-func (l *lane) connect(ctx context.Context) (*tunnel, error) {
+func (l *outbox) connect(ctx context.Context) (*tunnel, error) {
 	c := l.p.c
 	s, err := c.cfg.dial(ctx, &l.sockets, l.at, "")
 	if err != nil {

@@ -16,20 +16,20 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// A tunneller is a producer with a lane for each of its destinations.
+// A tunneller is a producer with an outbox for each of its destinations.
 type tunneller struct {
 	*blocking.Outgoing
-	c       *conn
-	targets *driver.Targets[*lane]
-	lanes   []*lane
-	life    context.Context
-	stop    context.CancelFunc
-	all     sync.WaitGroup
+	c        *conn
+	targets  *driver.Targets[*outbox]
+	outboxes []*outbox
+	life     context.Context
+	stop     context.CancelFunc
+	all      sync.WaitGroup
 }
 
-// A lane holds the messages waiting for a tunnel to a destination. The tunnel has its own
+// An outbox holds the messages waiting for a tunnel to a destination. The tunnel has its own
 // connection.
-type lane struct {
+type outbox struct {
 	p                *tunneller
 	name, at, target string
 	sockets          sockets.Set
@@ -52,10 +52,10 @@ func (c *conn) tunneller(ctx context.Context, spec driver.ProducerSpec, done dri
 	p := &tunneller{Outgoing: blocking.NewOutgoing(done), c: c}
 	p.life, p.stop = context.WithCancel(context.Background())
 	var err error
-	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (*lane, error) {
+	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (*outbox, error) {
 		target, err := c.place(d)
-		l := &lane{
-			p: p, name: fmt.Sprintf("producer %d", spec.Index), at: c.cfg.at(spec.Index + len(p.lanes)), target: target,
+		l := &outbox{
+			p: p, name: fmt.Sprintf("producer %d", spec.Index), at: c.cfg.at(spec.Index + len(p.outboxes)), target: target,
 			queue: fifo.New[item](), changed: make(chan struct{}),
 		}
 		if err == nil {
@@ -72,7 +72,7 @@ func (c *conn) tunneller(ctx context.Context, spec driver.ProducerSpec, done dri
 }
 
 // open creates the first tunnel, and replaces it from then on.
-func (l *lane) open(ctx context.Context) error {
+func (l *outbox) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.p.c.cfg.Timeout)
 	defer cancel()
 	var t *tunnel
@@ -87,14 +87,14 @@ func (l *lane) open(ctx context.Context) error {
 		return err
 	}
 	l.set(t, false)
-	l.p.lanes = append(l.p.lanes, l)
+	l.p.outboxes = append(l.p.outboxes, l)
 	l.p.all.Go(func() { l.keep(t) })
 	l.p.all.Go(l.send)
 	return nil
 }
 
 // set announces that there is a tunnel, or why there is none.
-func (l *lane) set(t *tunnel, down bool) {
+func (l *outbox) set(t *tunnel, down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.now, l.down = t, down
@@ -103,7 +103,7 @@ func (l *lane) set(t *tunnel, down bool) {
 }
 
 // keep creates a new tunnel whenever one has ended.
-func (l *lane) keep(t *tunnel) {
+func (l *outbox) keep(t *tunnel) {
 	k := retry.Connection[tunnel]{
 		Connect: func(ctx context.Context) (*tunnel, error) {
 			t, err := l.connect(ctx)
@@ -140,7 +140,7 @@ func (p *tunneller) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-func (l *lane) send() {
+func (l *outbox) send() {
 	for {
 		it, ok := l.queue.Take()
 		if !ok {
@@ -153,7 +153,7 @@ func (l *lane) send() {
 }
 
 // sendOne sends a message. On success, the tunnel completes it later.
-func (l *lane) sendOne(it item) error {
+func (l *outbox) sendOne(it item) error {
 	for {
 		if l.p.Ending() {
 			return driver.ErrClosed
@@ -172,7 +172,7 @@ func (l *lane) sendOne(it item) error {
 }
 
 // await returns the tunnel, or an error after the option timeout.
-func (l *lane) await(ctx context.Context) (*tunnel, error) {
+func (l *outbox) await(ctx context.Context) (*tunnel, error) {
 	var late *time.Timer
 	for {
 		l.mu.Lock()
@@ -201,7 +201,7 @@ func (l *lane) await(ctx context.Context) (*tunnel, error) {
 
 // behind implements asked: the consumer has received everything sent to the target before.
 func (p *tunneller) behind(ctx context.Context, target string, _ []byte) error {
-	for _, l := range p.lanes {
+	for _, l := range p.outboxes {
 		if l.target != target {
 			continue
 		}
@@ -223,7 +223,7 @@ func (p *tunneller) Close(ctx context.Context) error {
 		p.c.producers.Remove(p)
 		wait, cancel := context.WithTimeout(ctx, flushWait)
 		defer cancel()
-		for _, l := range p.lanes {
+		for _, l := range p.outboxes {
 			l.mu.Lock()
 			t := l.now
 			l.mu.Unlock()
@@ -232,14 +232,14 @@ func (p *tunneller) Close(ctx context.Context) error {
 			}
 		}
 		p.stop()
-		for _, l := range p.lanes {
+		for _, l := range p.outboxes {
 			l.queue.Close()
 			if late {
 				l.sockets.Refuse()
 			}
 		}
 		p.all.Wait()
-		for _, l := range p.lanes {
+		for _, l := range p.outboxes {
 			l.sockets.Refuse()
 		}
 		return p.Wait(context.Background())

@@ -194,15 +194,15 @@ func (s *settler) behind(r *kgo.Record) {
 
 // failed reports what was settled and what was not.
 func (s *settler) failed(ds []driver.Delivery, rs []*kgo.Record, all error) {
-	told := map[place]bool{}
+	reported := map[place]bool{}
 	for i, r := range rs {
 		at := place{r.Topic, r.Partition}
 		err := all
 		if err == nil {
 			err = s.faults[at]
 		}
-		if err = kafkaconn.Cause(err); err != nil && !told[at] {
-			told[at] = true
+		if err = kafkaconn.Cause(err); err != nil && !reported[at] {
+			reported[at] = true
 			s.sink.Fault(fmt.Errorf("not settled: %w", err))
 		}
 		s.sink.Settled(ds[i:i+1], err)

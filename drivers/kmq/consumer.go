@@ -155,7 +155,7 @@ func (r *running) end(rs []*kgo.Record) {
 	e := r.ending(len(rs))
 	e.ds = append(e.ds[:0], r.ds...)
 	e.left.Store(int64(len(rs)))
-	e.told.Store(false)
+	e.reported.Store(false)
 	for i, rec := range rs {
 		m := e.marks[i]
 		putKey(m.key[:], rec.Partition, rec.Offset)

@@ -94,11 +94,11 @@ func (s *starting) wait(ctx context.Context) (failed int, err error) {
 
 // An ending holds the end markers of one poll. Its memory is reused.
 type ending struct {
-	r     *running
-	ds    []driver.Delivery
-	marks []*mark
-	left  atomic.Int64
-	told  atomic.Bool // a fault was reported
+	r        *running
+	ds       []driver.Delivery
+	marks    []*mark
+	left     atomic.Int64
+	reported atomic.Bool // a fault was reported
 }
 
 // A mark is one end marker.
@@ -135,7 +135,7 @@ func (r *running) ending(n int) *ending {
 func (m *mark) complete(_ *kgo.Record, err error) {
 	e := m.e
 	r := e.r
-	if m.err = kafkaconn.Cause(err); m.err != nil && !e.told.Swap(true) {
+	if m.err = kafkaconn.Cause(err); m.err != nil && !e.reported.Swap(true) {
 		r.sink.Fault(fmt.Errorf("not settled: %w", m.err))
 	}
 	if r.each {
@@ -146,7 +146,7 @@ func (m *mark) complete(_ *kgo.Record, err error) {
 	}
 	switch {
 	case r.each:
-	case !e.told.Load():
+	case !e.reported.Load():
 		r.sink.Settled(e.ds, nil)
 	default:
 		for i := range e.ds {

@@ -101,18 +101,18 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 
 // dataMembers asks how many members of the replica set have data; 0 if unknown.
 func (c *conn) dataMembers(ctx context.Context) (n int) {
-	var told struct {
+	var reply struct {
 		Config struct {
 			Members []struct {
 				ArbiterOnly bool `bson:"arbiterOnly"`
 			} `bson:"members"`
 		} `bson:"config"`
 	}
-	if err := c.link.admin(ctx, "replSetGetConfig", &told); err != nil {
+	if err := c.link.admin(ctx, "replSetGetConfig", &reply); err != nil {
 		c.run.Logger().Debug("the members are not told", "error", words.Cause(err))
 		return 0
 	}
-	for _, m := range told.Config.Members {
+	for _, m := range reply.Config.Members {
 		if !m.ArbiterOnly {
 			n++
 		}
@@ -122,14 +122,14 @@ func (c *conn) dataMembers(ctx context.Context) (n int) {
 
 // stored asks for the storage engine, and whether it is persistent.
 func (c *conn) stored(ctx context.Context) (persistent bool, engine string) {
-	var told struct {
+	var reply struct {
 		Engine struct {
 			Name       string `bson:"name"`
 			Persistent bool   `bson:"persistent"`
 		} `bson:"storageEngine"`
 	}
-	if err := c.link.admin(ctx, "serverStatus", &told); err != nil || told.Engine.Name == "" {
+	if err := c.link.admin(ctx, "serverStatus", &reply); err != nil || reply.Engine.Name == "" {
 		return false, "not told (counts as memory)"
 	}
-	return told.Engine.Persistent, told.Engine.Name
+	return reply.Engine.Persistent, reply.Engine.Name
 }

@@ -104,18 +104,18 @@ func (c *clock) later(d time.Duration) bson.DateTime {
 func (l *link) ask(ctx context.Context, c *clock) error {
 	ctx, cancel := context.WithTimeout(ctx, selectLimit)
 	defer cancel()
-	var told struct {
+	var reply struct {
 		LocalTime bson.DateTime `bson:"localTime"`
 	}
-	if err := l.admin(ctx, "hello", &told); err != nil {
+	if err := l.admin(ctx, "hello", &reply); err != nil {
 		return err
 	}
-	if told.LocalTime == 0 {
+	if reply.LocalTime == 0 {
 		return fmt.Errorf("the server's hello tells no localTime: %w", driver.ErrUnsupported)
 	}
 	for {
 		last := c.last.Load()
-		if int64(told.LocalTime) <= last || c.last.CompareAndSwap(last, int64(told.LocalTime)) {
+		if int64(reply.LocalTime) <= last || c.last.CompareAndSwap(last, int64(reply.LocalTime)) {
 			return nil
 		}
 	}

@@ -151,12 +151,12 @@ func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
 // each records which messages the server refused, if it reports that. Otherwise it returns err,
 // which applies to all messages.
 func (b *batch) each(err error) error {
-	var told mongo.BulkWriteException
-	if !errors.As(err, &told) || told.WriteConcernError != nil {
+	var failed mongo.BulkWriteException
+	if !errors.As(err, &failed) || failed.WriteConcernError != nil {
 		return err
 	}
 	b.errs = make([]error, len(b.ms))
-	for _, e := range told.WriteErrors {
+	for _, e := range failed.WriteErrors {
 		if e.Index < 0 || e.Index >= len(b.errs) {
 			return err
 		}

@@ -49,8 +49,8 @@ func lossless(t *testing.T, p *producer, b *trial.Log, label string) (stop func(
 		b.Lock()
 		defer b.Unlock()
 		return slices.DeleteFunc(sent, func(s string) bool {
-			err, told := b.Done[s]
-			if !told {
+			err, completed := b.Done[s]
+			if !completed {
 				t.Errorf("message %s was never completed", s)
 			}
 			return err != nil

@@ -11,9 +11,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
-// told lists the nsqd settings that decide durability and delivery, as reported by GET
+// asked lists the nsqd settings that decide durability and delivery, as reported by GET
 // /config/<name>. It also reports the data path, but cannot know the kind of disk.
-var told = []struct {
+var asked = []struct {
 	name     string
 	duration bool
 }{
@@ -42,7 +42,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			return f, err
 		}
 		set.Add("version", info.Version)
-		for _, t := range told {
+		for _, t := range asked {
 			var v json.Number
 			if err := c.option(ctx, n, t.name, &v); err != nil {
 				return f, err

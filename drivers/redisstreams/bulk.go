@@ -26,7 +26,7 @@ type batch struct {
 // A bulk sends batches in order, each with the WAIT that its settings require, on its own
 // goroutine.
 type bulk struct {
-	lane    *lane
+	shard   *shard
 	open    *blocking.Outstanding
 	closing atomic.Bool
 	wake    chan struct{}
@@ -38,8 +38,8 @@ type bulk struct {
 	sending []*driver.Message
 }
 
-func newBulk(l *lane) *bulk {
-	b := &bulk{lane: l, open: blocking.NewOutstanding(), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{})}
+func newBulk(l *shard) *bulk {
+	b := &bulk{shard: l, open: blocking.NewOutstanding(), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{})}
 	go b.run()
 	return b
 }
@@ -78,7 +78,7 @@ func (b *bulk) run() {
 			return // completed by close
 		}
 		for i, m := range x.ms {
-			b.lane.done.Complete(m, b.fate(x.cmds[i].Err(), err))
+			b.shard.done.Complete(m, b.fate(x.cmds[i].Err(), err))
 		}
 		b.open.Done(len(x.ms))
 	}
@@ -108,9 +108,9 @@ func (b *bulk) next() (x batch, ok bool) {
 
 // send sends a batch in one call and returns an error that concerns all of it.
 func (b *bulk) send(x batch) error {
-	cfg := b.lane.cfg
+	cfg := b.shard.cfg
 	ctx := context.Background()
-	pipe := b.lane.link.Pipeline()
+	pipe := b.shard.link.Pipeline()
 	for _, cmd := range x.cmds {
 		_ = pipe.Process(ctx, cmd) // only queues
 	}
@@ -151,7 +151,7 @@ func (b *bulk) fate(own, whole error) error {
 	if err == nil {
 		return nil
 	}
-	b.lane.link.CheckMoved(err)
+	b.shard.link.CheckMoved(err)
 	c := redisconn.Cause(err)
 	switch {
 	case redisconn.Answered(err), errors.Is(c, driver.ErrTimeout):
@@ -159,7 +159,7 @@ func (b *bulk) fate(own, whole error) error {
 	case b.closing.Load():
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	}
-	b.lane.link.Lost()
+	b.shard.link.Lost()
 	return c
 }
 
@@ -169,7 +169,7 @@ func (b *bulk) close(ctx context.Context) {
 	if b.closing.Swap(true) {
 		return
 	}
-	err := b.lane.link.Settle(ctx, b.open)
+	err := b.shard.link.Settle(ctx, b.open)
 	close(b.stop)
 	if err == nil {
 		<-b.ended
@@ -188,7 +188,7 @@ func (b *bulk) close(ctx context.Context) {
 // give completes messages without an answer.
 func (b *bulk) give(ms []*driver.Message, err error) {
 	for _, m := range ms {
-		b.lane.done.Complete(m, err)
+		b.shard.done.Complete(m, err)
 	}
 	b.open.Done(len(ms))
 }

@@ -237,11 +237,11 @@ func TestACluster(t *testing.T) {
 		take func(t *testing.T, c *conn, master string)
 	}{
 		{"goes on when a master hands over to its replica", func(t *testing.T, c *conn, master string) {
-			told, err := raw(t, master).ClusterSlots(within(t)).Result() //nolint:staticcheck // SA1019: Redis 6 has no CLUSTER SHARDS
+			slots, err := raw(t, master).ClusterSlots(within(t)).Result() //nolint:staticcheck // SA1019: Redis 6 has no CLUSTER SHARDS
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range told {
+			for _, r := range slots {
 				if r.Nodes[0].Addr == master {
 					if err := raw(t, r.Nodes[1].Addr).ClusterFailover(within(t)).Err(); err != nil {
 						t.Fatal(err)

@@ -23,8 +23,8 @@ const (
 type producer struct {
 	done    driver.Completer
 	targets *driver.Targets[*target]
-	lanes   []*lane
-	sorted  []batch // by lane: for PublishBatch
+	shards  []*shard
+	sorted  []batch // by shard: for PublishBatch
 }
 
 // A target is a destination. Only the publishing goroutine uses it.
@@ -33,10 +33,10 @@ type target struct {
 	turn   int     // the partition of the last message without a key
 }
 
-// A place is a stream, with its lane.
+// A place is a stream, with its shard.
 type place struct {
-	lane int
-	head []any // of an XADD
+	shard int
+	head  []any // of an XADD
 }
 
 // at returns the place for a message with that key.
@@ -50,8 +50,8 @@ func (t *target) at(key []byte) *place {
 // next directs messages without a key to the next partition.
 func (t *target) next() { t.turn = (t.turn + 1) % len(t.places) }
 
-// A lane adds entries on its own connection.
-type lane struct {
+// A shard adds entries on its own connection.
+type shard struct {
 	cfg  *Config
 	link *redisconn.Link
 	done driver.Completer
@@ -62,7 +62,7 @@ type lane struct {
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{done: done}
-	lanes := map[int]int{} // by slot
+	shards := map[int]int{} // by slot
 	var err error
 	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (*target, error) {
 		keys, err := c.streams(ctx, d)
@@ -75,10 +75,10 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		t := &target{}
 		for _, key := range keys {
 			slot := c.slot(key)
-			n, ok := lanes[slot]
+			n, ok := shards[slot]
 			if !ok {
-				n = len(lanes)
-				lanes[slot] = n
+				n = len(shards)
+				shards[slot] = n
 			}
 			t.places = append(t.places, place{n, c.cfg.head(key)})
 		}
@@ -87,24 +87,24 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, err
 	}
-	p.lanes = make([]*lane, len(lanes))
-	for slot, n := range lanes {
-		if p.lanes[n], err = c.lane(ctx, slot, spec, done); err != nil {
+	p.shards = make([]*shard, len(shards))
+	for slot, n := range shards {
+		if p.shards[n], err = c.shard(ctx, slot, spec, done); err != nil {
 			_ = p.Close(ctx)
 			return nil, err
 		}
 	}
-	p.sorted = make([]batch, len(p.lanes))
+	p.sorted = make([]batch, len(p.shards))
 	return p, nil
 }
 
-// lane connects to a slot's server.
-func (c *conn) lane(ctx context.Context, slot int, spec driver.ProducerSpec, done driver.Completer) (*lane, error) {
+// shard connects to a slot's server.
+func (c *conn) shard(ctx context.Context, slot int, spec driver.ProducerSpec, done driver.Completer) (*shard, error) {
 	link, err := c.another(ctx, c.run, slot, fmt.Sprintf("producer %d", spec.Index))
 	if err != nil {
 		return nil, err
 	}
-	l := &lane{cfg: &c.cfg, link: link, done: done}
+	l := &shard{cfg: &c.cfg, link: link, done: done}
 	if err = link.CheckSize(ctx, spec.Largest); err == nil {
 		l.pipe, err = redisconn.NewPipe(link, spec.InFlight, l.answered)
 	}
@@ -148,7 +148,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	if m.Key == nil {
 		t.next()
 	}
-	l, cmd := p.lanes[at.lane], command(at.head, m)
+	l, cmd := p.shards[at.shard], command(at.head, m)
 	if l.cfg.waits() {
 		l.bulk.add(batch{[]*driver.Message{m}, []*redis.StringCmd{cmd}})
 		return
@@ -169,7 +169,7 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 			free = t
 		}
 		at := t.at(m.Key)
-		b := &p.sorted[at.lane]
+		b := &p.sorted[at.shard]
 		b.ms, b.cmds = append(b.ms, m), append(b.cmds, command(at.head, m))
 	}
 	if free != nil {
@@ -177,14 +177,14 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	}
 	for i := range p.sorted {
 		if b := &p.sorted[i]; len(b.ms) > 0 {
-			p.lanes[i].bulk.add(*b)
+			p.shards[i].bulk.add(*b)
 			*b = batch{}
 		}
 	}
 }
 
 // answered completes a message.
-func (l *lane) answered(m *driver.Message, err error) {
+func (l *shard) answered(m *driver.Message, err error) {
 	l.done.Complete(m, added(err))
 }
 
@@ -197,7 +197,7 @@ func added(err error) error {
 }
 
 func (p *producer) Flush(ctx context.Context) error {
-	for _, l := range p.lanes {
+	for _, l := range p.shards {
 		if err := l.bulk.open.Wait(ctx); err != nil {
 			return err
 		}
@@ -210,10 +210,10 @@ func (p *producer) Flush(ctx context.Context) error {
 
 // Close implements driver.Producer. It waits at most 2 s for outstanding answers.
 func (p *producer) Close(ctx context.Context) error {
-	return each.AtOnce(p.lanes, func(l *lane) error { return l.close(ctx) })
+	return each.AtOnce(p.shards, func(l *shard) error { return l.close(ctx) })
 }
 
-func (l *lane) close(ctx context.Context) error {
+func (l *shard) close(ctx context.Context) error {
 	if l == nil { // opening failed
 		return nil
 	}

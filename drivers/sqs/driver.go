@@ -226,9 +226,9 @@ func (c *conn) queue(ctx context.Context, destination string) (queue, error) {
 		if err != nil {
 			return queue{}, words.Cause(err)
 		}
-		told, err := c.attributes(ctx, at.QueueUrl, types.QueueAttributeNameAll)
+		attributes, err := c.attributes(ctx, at.QueueUrl, types.QueueAttributeNameAll)
 		q := queue{url: at.QueueUrl, fifo: strings.HasSuffix(name, suffix), most: sizeMost}
-		if n := number(told, types.QueueAttributeNameMaximumMessageSize); n > 0 {
+		if n := number(attributes, types.QueueAttributeNameMaximumMessageSize); n > 0 {
 			q.most = int64(n)
 		}
 		return q, err
@@ -282,12 +282,12 @@ func (c *conn) redrive(ctx context.Context, d driver.Destination) (string, error
 	if err != nil {
 		return "", fmt.Errorf("the dead letters: %w", err)
 	}
-	told, err := c.attributes(ctx, q.url, types.QueueAttributeNameQueueArn)
+	attributes, err := c.attributes(ctx, q.url, types.QueueAttributeNameQueueArn)
 	if err != nil {
 		return "", fmt.Errorf("the dead letters: %w", err)
 	}
 	policy, err := json.Marshal(map[string]string{
-		"deadLetterTargetArn": told[string(types.QueueAttributeNameQueueArn)], "maxReceiveCount": strconv.Itoa(d.Refusals),
+		"deadLetterTargetArn": attributes[string(types.QueueAttributeNameQueueArn)], "maxReceiveCount": strconv.Itoa(d.Refusals),
 	})
 	return string(policy), err
 }
@@ -325,9 +325,9 @@ func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 		if err != nil {
 			return 0, words.Unreachable(err)
 		}
-		told, err := c.attributes(ctx, q.url, all...)
+		attributes, err := c.attributes(ctx, q.url, all...)
 		for _, name := range all {
-			sum += number(told, name)
+			sum += number(attributes, name)
 		}
 		return sum, err
 	})

@@ -186,7 +186,7 @@ func serveFake(args []string) {
 // fakeConfig is the Config of the fake server's driver.
 type fakeConfig struct {
 	Address []string `option:"address" help:"Where."`
-	Told    []string `option:"told" help:"What the recipe says."`
+	Recipe  []string `option:"told" help:"What the recipe says."`
 }
 
 func (c *fakeConfig) Validate() error { return nil }

@@ -117,7 +117,7 @@ func (j *job) mavenSays(text string) {
 	}
 	m := all[len(all)-1]
 	if total := sized(m[3], m[4]); total >= leastArchive {
-		j.far.told(sized(m[1], cmp.Or(m[2], m[4])), total)
+		j.far.progress(sized(m[1], cmp.Or(m[2], m[4])), total)
 	}
 }
 

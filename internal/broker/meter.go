@@ -64,8 +64,8 @@ func (m *meter) begin(total int64, done func() int64) {
 	m.now = &download{began: time.Now(), from: received, total: total, done: done}
 }
 
-// told records the progress that a package manager reports.
-func (m *meter) told(done, total int64) {
+// progress records the progress that a package manager reports.
+func (m *meter) progress(done, total int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.now != nil {

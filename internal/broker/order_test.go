@@ -13,9 +13,9 @@ import (
 )
 
 func TestServersAreOrdered(t *testing.T) {
-	var told eventLog
+	var reported eventLog
 	s := serving(t, "fake", 2)
-	s.OnEvent = told.take
+	s.OnEvent = reported.take
 	r := up(t, s)
 	order := func(do Order, servers ...string) {
 		t.Helper()
@@ -66,7 +66,7 @@ func TestServersAreOrdered(t *testing.T) {
 	refused(`"burn" is not an order`, "burn", "server-1")
 	refused("too long", OrderKill, strings.Repeat("x", orderBytes))
 	var events []string
-	for _, e := range told.texts() {
+	for _, e := range reported.texts() {
 		if before, _, ok := strings.Cut(e, " (pid "); ok {
 			_, after, _ := strings.Cut(e, ") ")
 			events = append(events, before+" "+after)
@@ -100,16 +100,16 @@ func TestEmbeddedSystemRejectsOrders(t *testing.T) {
 }
 
 func TestServerCrashAfterFaultIsReported(t *testing.T) {
-	var told eventLog
+	var reported eventLog
 	s := serving(t, "fake", 2)
-	s.OnEvent = told.take
+	s.OnEvent = reported.take
 	r := up(t, s)
 	for _, do := range []Order{OrderKill, OrderStart} {
 		if _, err := r.Order(t.Context(), do, 0, "server-1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all := told.texts()
+	all := reported.texts()
 	var pid int
 	if _, err := fmt.Sscanf(all[len(all)-1], "server-1 on node 1 (pid %d) was started again", &pid); err != nil {
 		t.Fatalf("%q: %v", all, err)
@@ -117,7 +117,7 @@ func TestServerCrashAfterFaultIsReported(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	told.want(t, append(all, fmt.Sprintf("server-1 on node 1 (pid %d) ended: signal: killed", pid))...)
+	reported.want(t, append(all, fmt.Sprintf("server-1 on node 1 (pid %d) ended: signal: killed", pid))...)
 }
 
 // procState returns the state of a process from /proc, or "" if there is none.

@@ -222,9 +222,9 @@ func (l *eventLog) want(t *testing.T, want ...string) {
 }
 
 func TestServerEventsAreReported(t *testing.T) {
-	var told eventLog
+	var reported eventLog
 	s := serving(t, "fake", 2)
-	s.OnEvent = told.take
+	s.OnEvent = reported.take
 	before := hostNow()
 	r, err := StartSystem(t.Context(), s)
 	if err != nil {
@@ -241,19 +241,19 @@ func TestServerEventsAreReported(t *testing.T) {
 		said(1, old, "ended: stopped for a restart"), said(2, old, "ended: stopped for a restart"),
 		said(1, r.Pids, "was started again"), said(2, r.Pids, "was started again"),
 	}
-	told.want(t, restart...)
+	reported.want(t, restart...)
 	if err := syscall.Kill(r.Pids[1], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	second := append(restart, said(2, r.Pids, "ended: signal: killed"))
-	told.want(t, second...)
+	reported.want(t, second...)
 	if err := syscall.Kill(r.Pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-r.Done()
-	told.want(t, append(second, said(1, r.Pids, "ended: signal: killed"))...)
+	reported.want(t, append(second, said(1, r.Pids, "ended: signal: killed"))...)
 	at := before
-	for _, e := range told.all {
+	for _, e := range reported.all {
 		if e.MonotonicNS < before || e.MonotonicNS > hostNow() || e.Ended == "signal: killed" && e.MonotonicNS < at {
 			t.Errorf("%v: at %d, after %d", e, e.MonotonicNS, at)
 		}
@@ -264,15 +264,15 @@ func TestServerEventsAreReported(t *testing.T) {
 func TestSystemExitIsReported(t *testing.T) {
 	for _, what := range []string{"embedded", "its supervisor"} {
 		t.Run(what, func(t *testing.T) {
-			var told eventLog
+			var reported eventLog
 			var r *Running
 			var err error
 			if what == "embedded" {
 				s := serving(t, "fake", 1)
-				r, err = StartEmbedded(t.Context(), Embedded{Self: s.Self, Definition: jetstream.Definition(), OnEvent: told.take})
+				r, err = StartEmbedded(t.Context(), Embedded{Self: s.Self, Definition: jetstream.Definition(), OnEvent: reported.take})
 			} else {
 				s := serving(t, "fake", 1)
-				s.OnEvent = told.take
+				s.OnEvent = reported.take
 				r, err = StartSystem(t.Context(), s)
 			}
 			if err != nil {
@@ -283,13 +283,13 @@ func TestSystemExitIsReported(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := map[string]string{"embedded": "jetstream", "its supervisor": "fake"}[what]
-			told.want(t, fmt.Sprintf("%s on node 1 (pid %d) ended: signal: killed", name, pid))
+			reported.want(t, fmt.Sprintf("%s on node 1 (pid %d) ended: signal: killed", name, pid))
 			<-r.Done()
 		})
 	}
-	var told eventLog
+	var reported eventLog
 	s := serving(t, "fake", 1)
-	s.OnEvent = told.take
+	s.OnEvent = reported.take
 	r, err := StartSystem(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ func TestSystemExitIsReported(t *testing.T) {
 	if err := r.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	told.want(t) // a stopped server reports nothing
+	reported.want(t) // a stopped server reports nothing
 }
 
 func TestSystemStartIsBoundedByContext(t *testing.T) {

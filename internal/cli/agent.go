@@ -31,7 +31,7 @@ type agentCommand struct {
 	Files []string `name:"allow-file" placeholder:"PATHS" help:"Files of this host that scenarios may refer to as {file: PATH}, or name in an option such as tls.ca; may be repeated (none)."`
 	Run   []string `name:"allow-command" sep:"none" placeholder:"WORDS" help:"A command that the driver exec may run here, with all its arguments: its words, with commas between them; may be repeated (none)."`
 	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
-	FIFO  bool     `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). Lanes that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
+	FIFO  bool     `name:"fifo" help:"Give the threads that send (pacers) precedence over all else on this host (SCHED_FIFO). Pacers that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
 	Own   bool     `kong:"-"` // agent of a run of this user's own: its scenario may refer to anything
 	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms,wall=25ms. For tests of the correction."`
@@ -81,7 +81,7 @@ func (c *agentCommand) run(ctx context.Context, e *env) Code {
 	case signalled:
 		return Interrupted
 	case err != nil && !errors.Is(err, context.Canceled):
-		return e.told(codeOf(err), err)
+		return e.because(codeOf(err), err)
 	}
 	return OK
 }

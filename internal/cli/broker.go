@@ -169,7 +169,7 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	k, err := broker.Keep(ctx, s)
 	if err != nil {
 		if ctx.Err() != nil {
-			return e.told(Interrupted, fmt.Errorf("interrupted: %s was not started", x.Recipe.Name))
+			return e.because(Interrupted, fmt.Errorf("interrupted: %s was not started", x.Recipe.Name))
 		}
 		return e.fail(err)
 	}

@@ -112,7 +112,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) (code Code) {
 	if c.Full {
 		show = func(w io.Writer) error {
 			page, text := new(layout.Page), layout.Text{Width: layout.Usual}
-			came.Told(page)
+			came.Write(page)
 			if cols := e.width(c.JSON); cols > 0 {
 				text = layout.Terminal(cols, false)
 			}

@@ -172,7 +172,7 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 		e.say("weir: regression: %s worse", quantity.Counted(worse, "figure is", "figures are"))
 		return Missed
 	case undecided > 0:
-		return e.told(Usage, fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
+		return e.because(Usage, fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
 			quantity.Counted(undecided, "figure", "figures"), quantity.Counted(found.MoreRuns(), "more run", "more runs")))
 	case c.Strict && open > 0:
 		e.say("weir: undecided: %s neither worse nor shown to be no worse; more runs decide (weir run --append DIR --repeat N)", quantity.Counted(open, "figure is", "figures are"))

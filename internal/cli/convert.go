@@ -76,7 +76,7 @@ func (c *runCommand) benchmark(e *env, in *scenario.Inputs) error {
 	}
 	in.Tree = made.Scenario
 	for _, fault := range made.Notes {
-		if told := c.converted || given && fault.Path == "producerRate"; !told {
+		if mentioned := c.converted || given && fault.Path == "producerRate"; !mentioned {
 			e.say("weir: %v", fault)
 		}
 	}

@@ -40,7 +40,7 @@ func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(conte
 	facts := host.Environment(ctx)
 	d := view.Diagnose(buildinfo.Version(), facts, examine(ctx, host.CheckTarget{Work: work, Temp: os.TempDir()}))
 	if ctx.Err() != nil {
-		return e.told(Interrupted, errors.New("interrupted"))
+		return e.because(Interrupted, errors.New("interrupted"))
 	}
 	if code := e.printed("the findings", e.answer(c.JSON, d, c.NoColor, d.Show)); code != OK {
 		return code

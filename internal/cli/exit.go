@@ -142,7 +142,7 @@ func (e *env) fail(err error) Code {
 	if rest, ok := strings.CutSuffix(text, ": "+context.Canceled.Error()); ok && code == Interrupted {
 		text = "interrupted: " + rest
 	}
-	return e.told(code, errors.New(strings.ReplaceAll(text, "\n", "; ")))
+	return e.because(code, errors.New(strings.ReplaceAll(text, "\n", "; ")))
 }
 
 // usage reports an error in the user's input.
@@ -163,14 +163,14 @@ func (e *env) refused(why error) Code {
 	return Usage
 }
 
-// told reports why, and returns the code.
-func (e *env) told(code Code, why error) Code {
+// because reports why, and returns the code.
+func (e *env) because(code Code, why error) Code {
 	e.complain(why)
 	return code
 }
 
 // failed reports an internal failure, and returns its code.
-func (e *env) failed(why error) Code { return e.told(Failed, why) }
+func (e *env) failed(why error) Code { return e.because(Failed, why) }
 
 // printed is the exit code of a verb after printing what.
 func (e *env) printed(what string, err error) Code {

@@ -22,13 +22,13 @@ func TestFIFOIsInTheResult(t *testing.T) {
 	}
 	enough := min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) > 1
 	for name, tt := range map[string]struct {
-		args  []string
-		taken bool
-		told  string // on stderr
+		args   []string
+		taken  bool
+		stderr string // on stderr
 	}{
 		"a rate":            {[]string{"--fifo", "--rate", "200/s"}, enough, ""},
 		"not asked for":     {[]string{"--rate", "200/s"}, false, ""},
-		"a rate that spins": {[]string{"--fifo", "--rate", "150000/s"}, false, "--fifo: a lane "},
+		"a rate that spins": {[]string{"--fifo", "--rate", "150000/s"}, false, "--fifo: a pacer "},
 		"a closed loop":     {[]string{"--fifo", "--rate", "max"}, false, "closed loop"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestFIFOIsInTheResult(t *testing.T) {
 			if want := "SCHED_FIFO"; tt.taken != strings.HasPrefix(saved.Result.Precedence(), want) || tt.taken && !strings.Contains(cal.Why, "takes precedence") {
 				t.Errorf("precedence %q, why %q", saved.Result.Precedence(), cal.Why)
 			}
-			if tt.told != "" && !strings.Contains(stderr.String(), tt.told) {
-				t.Errorf("told %q, want %q", stderr, tt.told)
+			if tt.stderr != "" && !strings.Contains(stderr.String(), tt.stderr) {
+				t.Errorf("told %q, want %q", stderr, tt.stderr)
 			}
 		})
 	}

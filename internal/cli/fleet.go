@@ -55,9 +55,9 @@ func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*survey.Sight,
 	sight, err := s.Look(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return nil, e.told(Interrupted, errors.New("interrupted"))
+		return nil, e.because(Interrupted, errors.New("interrupted"))
 	case err != nil:
-		return nil, e.told(codeOfFleet(err), err)
+		return nil, e.because(codeOfFleet(err), err)
 	}
 	return sight, OK
 }

@@ -123,17 +123,17 @@ func TestFleetClocksAgreeWithChrony(t *testing.T) {
 			t.Errorf("wall: %+v; want 25 ms less the bounds", k)
 		}
 	}
-	var told []string
+	var events []string
 	for ev, err := range saved.Events() {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if ev.Kind == "clock" {
-			told = append(told, ev.Text)
+			events = append(events, ev.Text)
 		}
 	}
-	if len(told) != 1 || !strings.HasPrefix(told[0], "wall: its measured offset differs from chrony's view of both wall clocks, by ") {
-		t.Errorf("events %q", told)
+	if len(events) != 1 || !strings.HasPrefix(events[0], "wall: its measured offset differs from chrony's view of both wall clocks, by ") {
+		t.Errorf("events %q", events)
 	}
 	for _, c := range saved.Result.Verdict.Checks {
 		if c.Name == "clock" && (c.Status == result.Valid || !strings.Contains(c.Value, "chrony contradicts this for wall, by up to ")) {

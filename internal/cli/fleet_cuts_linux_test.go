@@ -65,7 +65,7 @@ func leaderless(f result.Fault) bool { return strings.Contains(f.Error, "asking 
 func TestHostsCutOffLeader(t *testing.T) {
 	slow(t)
 	cuttable(t)
-	c := muster(t, "a", "b", "bk")
+	c := startFleet(t, "a", "b", "bk")
 	_, home := c.troubled("bk")
 	c.agent("a")
 	c.agent("b")
@@ -116,7 +116,7 @@ func TestHostsCutOffLeader(t *testing.T) {
 func TestHostsCutsEndWithTheirAgent(t *testing.T) {
 	slow(t)
 	cuttable(t)
-	c := muster(t, "a", "b", "bk")
+	c := startFleet(t, "a", "b", "bk")
 	bk, home := c.troubled("bk")
 	c.agent("a")
 	c.agent("b")
@@ -147,7 +147,7 @@ func TestHostsCutsEndWithTheirAgent(t *testing.T) {
 func TestHostsRefuseACut(t *testing.T) {
 	slow(t)
 	cuttable(t)
-	c := muster(t, "a", "b", "bk")
+	c := startFleet(t, "a", "b", "bk")
 	path, err := netpartition.Path("")
 	if err != nil {
 		t.Fatal(err)

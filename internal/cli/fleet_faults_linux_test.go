@@ -16,7 +16,7 @@ import (
 )
 
 // troubled starts an agent on the named host that may start and break servers, in folders below home.
-func (c *crew) troubled(name string, args ...string) (agent *proc, home string) {
+func (c *testFleet) troubled(name string, args ...string) (agent *proc, home string) {
 	c.t.Helper()
 	cache, err := broker.CacheDir(os.LookupEnv)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *crew) troubled(name string, args ...string) (agent *proc, home string) 
 }
 
 // troubledRun starts the coordinator of a run from a to b, with servers on bk's host.
-func (c *crew) troubledRun(args ...string) *proc {
+func (c *testFleet) troubledRun(args ...string) *proc {
 	c.t.Helper()
 	return c.start("hub", "coordinator", append([]string{
 		c.weir, "run", "--full", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "bk",
@@ -43,7 +43,7 @@ func (c *crew) troubledRun(args ...string) *proc {
 // connections. No confirmed message may be lost.
 func TestHostsKillLeaderOnOneHost(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b", "bk")
+	c := startFleet(t, "a", "b", "bk")
 	_, home := c.troubled("bk", "--wrong-clock", "constant=25ms,drift=200ppm")
 	c.agent("a", "--allow", "faults")
 	c.agent("b", "--allow", "faults")
@@ -71,10 +71,10 @@ func TestHostsKillLeaderOnOneHost(t *testing.T) {
 	if broken.Do != "disconnect" || broken.Error != "" || broken.Connections == 0 || !slices.Equal(broken.Agents, []string{"a", "b"}) {
 		t.Errorf("the disconnect: %+v", broken)
 	}
-	told := c.events("injected")
-	if len(told) != 4 || !strings.HasPrefix(told[0], "bk: kill server-") || !strings.Contains(told[0], "(leader) (by its clock, within ") ||
-		!strings.HasPrefix(told[1], "bk: start server-") {
-		t.Errorf("events %q", told)
+	events := c.events("injected")
+	if len(events) != 4 || !strings.HasPrefix(events[0], "bk: kill server-") || !strings.Contains(events[0], "(leader) (by its clock, within ") ||
+		!strings.HasPrefix(events[1], "bk: start server-") {
+		t.Errorf("events %q", events)
 	}
 	for _, want := range []string{"(leader), host of bk", "disconnect consumers ("} {
 		if !strings.Contains(run.stdout.String(), want) {
@@ -87,7 +87,7 @@ func TestHostsKillLeaderOnOneHost(t *testing.T) {
 // The coordinator is killed before a fault begins, and another resumes the run after its end.
 func TestHostsFaultsNeedNoCoordinator(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b", "bk")
+	c := startFleet(t, "a", "b", "bk")
 	_, home := c.troubled("bk", "--wrong-clock", "constant=25ms,drift=100ppm")
 	c.agent("a")
 	c.agent("b")
@@ -108,8 +108,8 @@ func TestHostsFaultsNeedNoCoordinator(t *testing.T) {
 	if lasted := time.Duration(*f.UndoneNS - f.BeganNS); lasted < 450*time.Millisecond {
 		t.Errorf("it lasted %v; want 500 ms", lasted)
 	}
-	if told := c.events("injected"); len(told) != 2 {
-		t.Errorf("events %q", told)
+	if events := c.events("injected"); len(events) != 2 {
+		t.Errorf("events %q", events)
 	}
 	c.gone(home)
 }
@@ -139,7 +139,7 @@ func TestHostsFaultsAreUndone(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			c := muster(t, "a", "b", "bk")
+			c := startFleet(t, "a", "b", "bk")
 			bk, home := c.troubled("bk")
 			c.agent("a")
 			c.agent("b")
@@ -181,7 +181,7 @@ func leftOf(t *testing.T, home string) (left []string) {
 // Before anything starts, naming the agent and what it needs.
 func TestHostsRefuseFaults(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b", "bk")
+	c := startFleet(t, "a", "b", "bk")
 	c.server("bk")
 	c.agent("a", "--allow", "faults")
 	c.agent("b")
@@ -201,7 +201,7 @@ func TestHostsRefuseFaults(t *testing.T) {
 // it, and the step ends with the run.
 func TestHostsFiguresSurviveClockStep(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b")
+	c := startFleet(t, "a", "b")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestHostsFiguresSurviveClockStep(t *testing.T) {
 
 func TestHostsPauseTogether(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b", "c")
+	c := startFleet(t, "a", "b", "c")
 	c.agent("a")
 	c.agent("b", "--wrong-clock", "constant=25ms,drift=100ppm")
 	c.agent("c")
@@ -293,7 +293,7 @@ func TestHostsPauseTogether(t *testing.T) {
 // Consumers of two agents close one after another, and some refuse.
 func TestHostsTakeTurnsInChurn(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b", "c")
+	c := startFleet(t, "a", "b", "c")
 	c.agent("a")
 	c.agent("b")
 	c.agent("c")

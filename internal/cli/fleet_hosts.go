@@ -91,7 +91,7 @@ func (e *env) unbrought(ctx context.Context, err error) Code {
 	code := Unreachable
 	switch {
 	case ctx.Err() != nil:
-		return e.told(Interrupted, errors.New("interrupted: no agent is left on the hosts"))
+		return e.because(Interrupted, errors.New("interrupted: no agent is left on the hosts"))
 	case errors.Is(err, hosts.ErrFile), errors.Is(err, hosts.ErrUp):
 		code = Usage
 	}
@@ -131,7 +131,7 @@ func (c *fleetDown) run(ctx context.Context, e *env) Code {
 	case errors.Is(err, hosts.ErrDown):
 		e.say("%v", err)
 	case err != nil:
-		return e.told(Unreachable, err)
+		return e.because(Unreachable, err)
 	default:
 		e.say("ended %d agents", len(k.Hosts))
 	}

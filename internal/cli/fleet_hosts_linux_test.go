@@ -17,7 +17,7 @@ import (
 // and during the run, and disturb nothing.
 func TestHostsRunTogether(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b", "expired", "token", "pin", "plain", "version")
+	c := startFleet(t, "a", "b", "expired", "token", "pin", "plain", "version")
 	expired := c.token("--ttl", "1s")
 	at := strings.Index(c.url, "sha256:") + len("sha256:")
 	pin := c.url[:at] + strings.Repeat("12", 32) + c.url[at+64:]
@@ -97,7 +97,7 @@ func TestHostsLost(t *testing.T) {
 	} {
 		t.Run(how.name, func(t *testing.T) {
 			t.Parallel()
-			c := muster(t, "a", "b", "c")
+			c := startFleet(t, "a", "b", "c")
 			c.agent("a")
 			b := c.agent("b")
 			c.agent("c")
@@ -114,8 +114,8 @@ func TestHostsLost(t *testing.T) {
 			if x := c.check(r, "offered rate"); x.Status != result.Invalid {
 				t.Errorf("offered rate: %+v", x)
 			}
-			if told := c.events(how.event); len(told) != 1 || !strings.HasPrefix(told[0], "b: ") {
-				t.Errorf("events %q: %q", how.event, told)
+			if events := c.events(how.event); len(events) != 1 || !strings.HasPrefix(events[0], "b: ") {
+				t.Errorf("events %q: %q", how.event, events)
 			}
 			if how.signal == syscall.SIGINT {
 				if code := b.end(t); code != int(Interrupted) {
@@ -129,7 +129,7 @@ func TestHostsLost(t *testing.T) {
 // Disconnects a host for a while: it reports afterwards what it did meanwhile, and nothing is missing.
 func TestHostsCutOffReconnect(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b", "c")
+	c := startFleet(t, "a", "b", "c")
 	c.agent("a")
 	c.agent("b")
 	c.agent("c")
@@ -143,15 +143,15 @@ func TestHostsCutOffReconnect(t *testing.T) {
 	if x := c.check(r, "agents"); x.Status != result.Suspect || !strings.Contains(x.Value, "b was silent from") {
 		t.Errorf("agents: %+v", x)
 	}
-	if told := c.events("agent-back"); len(told) != 1 || !strings.HasPrefix(told[0], "b: answers again after") {
-		t.Errorf("it came back: %q", told)
+	if events := c.events("agent-back"); len(events) != 1 || !strings.HasPrefix(events[0], "b: answers again after") {
+		t.Errorf("it came back: %q", events)
 	}
 }
 
 // Kills and restarts an existing NATS server during the run.
 func TestHostsSurviveNATSServerRestart(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b")
+	c := startFleet(t, "a", "b")
 	store := t.TempDir()
 	server := c.nats("hub", store)
 	url := "nats://" + c.hosts.Addr("hub") + ":4222"
@@ -172,7 +172,7 @@ func TestHostsSurviveNATSServerRestart(t *testing.T) {
 // Interrupts the coordinator, once and twice; the agents remain for the next run.
 func TestHostsStopWithTheCoordinator(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b")
+	c := startFleet(t, "a", "b")
 	c.agent("a")
 	c.agent("b")
 	for _, signals := range []int{1, 2} {
@@ -197,7 +197,7 @@ func TestHostsStopWithTheCoordinator(t *testing.T) {
 // coordinator is killed.
 func TestHostsStartSystemOnOneHost(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b")
+	c := startFleet(t, "a", "b")
 	at := c.hosts.Addr("b")
 	b, home := c.server("b")
 	c.agent("a")
@@ -226,7 +226,7 @@ func TestHostsStartSystemOnOneHost(t *testing.T) {
 
 func TestHostsServersEndWithTheirAgent(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b")
+	c := startFleet(t, "a", "b")
 	b, home := c.server("b")
 	c.agent("a")
 	run := c.startedOnB("r", "30s", "2s")
@@ -238,7 +238,7 @@ func TestHostsServersEndWithTheirAgent(t *testing.T) {
 }
 
 // startedOnB starts the coordinator of a run from a to b, with servers on b's host.
-func (c *crew) startedOnB(out, measure, drain string) *proc {
+func (c *testFleet) startedOnB(out, measure, drain string) *proc {
 	c.t.Helper()
 	return c.start("hub", "coordinator", []string{
 		c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "b",
@@ -249,7 +249,7 @@ func (c *crew) startedOnB(out, measure, drain string) *proc {
 
 // server starts an agent on the host of its name that may start servers there, whose
 // folders are below home.
-func (c *crew) server(name string) (agent *proc, home string) {
+func (c *testFleet) server(name string) (agent *proc, home string) {
 	c.t.Helper()
 	cache, err := broker.CacheDir(os.LookupEnv)
 	if err != nil {
@@ -264,7 +264,7 @@ func (c *crew) server(name string) (agent *proc, home string) {
 }
 
 // gone waits until nothing is left of servers below home.
-func (c *crew) gone(home string) {
+func (c *testFleet) gone(home string) {
 	c.t.Helper()
 	var left []string
 	var err error
@@ -280,7 +280,7 @@ func (c *crew) gone(home string) {
 // killed, and another resumes the run.
 func TestHostsWithSystemOnSeparateHost(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b", "bk")
+	c := startFleet(t, "a", "b", "bk")
 	bk, home := c.server("bk")
 	c.agent("b")
 	run := c.start("hub", "coordinator", []string{
@@ -312,7 +312,7 @@ func TestHostsWithSystemOnSeparateHost(t *testing.T) {
 // Kills the coordinator during the run; another resumes it, and nothing is missing.
 func TestHostsFindAnotherCoordinator(t *testing.T) {
 	slow(t)
-	c := muster(t, "a", "b")
+	c := startFleet(t, "a", "b")
 	c.agent("a")
 	c.agent("b")
 	run := c.run(2, "--measure", "6s", "--placement", "{producers: [a], consumers: [b]}")
@@ -323,8 +323,8 @@ func TestHostsFindAnotherCoordinator(t *testing.T) {
 	if gaps := r.Run.Gaps; len(gaps) != 1 || gaps[0].ToNS == nil || gaps[0].FromNS < int64(time.Second) || *gaps[0].ToNS-gaps[0].FromNS < int64(time.Second) {
 		t.Errorf("without a coordinator %+v", gaps)
 	}
-	if told := c.events("coordinator-back"); len(told) != 1 || !strings.HasPrefix(told[0], "the run had no coordinator for ") {
-		t.Errorf("told %q", told)
+	if events := c.events("coordinator-back"); len(events) != 1 || !strings.HasPrefix(events[0], "the run had no coordinator for ") {
+		t.Errorf("told %q", events)
 	}
 	if want := "resumed     no coordinator "; !strings.Contains(again.stdout.String(), want) {
 		t.Errorf("%q is not in\n%s", want, &again.stdout)

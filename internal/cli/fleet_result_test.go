@@ -150,7 +150,7 @@ func TestFleetRunIsWrittenCompletely(t *testing.T) {
 	if d := r.Latency.E2E.Response; d.ClockBoundNS == nil || *d.ClockBoundNS != *r.Clock.BoundNS {
 		t.Errorf("e2e is of %v", d.ClockBoundNS)
 	}
-	if r.Latency.Send.Response.ClockBoundNS != nil || r.Host.Usage != nil || r.Host.Lanes != a.Host.Lanes+b.Host.Lanes || a.Host.Usage == nil || a.Host.Hiccups == nil {
+	if r.Latency.Send.Response.ClockBoundNS != nil || r.Host.Usage != nil || r.Host.Pacers != a.Host.Pacers+b.Host.Pacers || a.Host.Usage == nil || a.Host.Hiccups == nil {
 		t.Errorf("hosts %+v; %+v, %+v", r.Host, a.Host, b.Host)
 	}
 	env, err := saved.Environment()

@@ -16,7 +16,7 @@ import (
 func (c *runCommand) resume(ctx context.Context, e *env) Code {
 	p, s, err := c.paused(e)
 	if err != nil {
-		return e.told(Usage, err) // name the run before its scenario's faults
+		return e.because(Usage, err) // name the run before its scenario's faults
 	}
 	f, err := c.takeUp(e, p)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A crew is weir on several hosts, which are network namespaces, and the measured system on another: a
+// A testFleet is weir on several hosts, which are network namespaces, and the measured system on another: a
 // coordinator on host hub, a NATS server on host broker, and agents on hosts with their names. They meet
 // with TLS and a token.
-type crew struct {
+type testFleet struct {
 	t     *testing.T
 	hosts *netHosts
 	dir   string // the coordinator's working folder
@@ -41,10 +41,10 @@ type proc struct {
 	ended  chan struct{} // closed when it has
 }
 
-// muster creates the hosts, with the broker on one. They are removed at the end of the test.
-func muster(t *testing.T, agents ...string) *crew {
+// startFleet creates the hosts, with the broker on one. They are removed at the end of the test.
+func startFleet(t *testing.T, agents ...string) *testFleet {
 	t.Helper()
-	c := &crew{t: t, hosts: newNetHosts(t, append([]string{"hub", "broker"}, agents...)...), dir: t.TempDir()}
+	c := &testFleet{t: t, hosts: newNetHosts(t, append([]string{"hub", "broker"}, agents...)...), dir: t.TempDir()}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func muster(t *testing.T, agents ...string) *crew {
 }
 
 // nats starts a NATS server with JetStream on a host, at port 4222.
-func (c *crew) nats(host, store string) *proc {
+func (c *testFleet) nats(host, store string) *proc {
 	c.t.Helper()
 	p := c.start(host, "NATS server on "+host, []string{c.other("natsserver"), "-a", c.hosts.Addr(host), "-p", "4222", "-js", "-sd", store})
 	p.until(c.t, "Server is ready")
@@ -75,10 +75,10 @@ func (c *crew) nats(host, store string) *proc {
 }
 
 // other is another program that this binary is.
-func (c *crew) other(name string) string { return filepath.Join(filepath.Dir(c.weir), name) }
+func (c *testFleet) other(name string) string { return filepath.Join(filepath.Dir(c.weir), name) }
 
 // token makes one, and returns the URL by which agents join.
-func (c *crew) token(args ...string) string {
+func (c *testFleet) token(args ...string) string {
 	c.t.Helper()
 	p := c.start("hub", "token", append([]string{c.weir, "fleet", "token", "--listen", c.meeting()}, args...))
 	if code := p.end(c.t); code != int(OK) {
@@ -88,10 +88,10 @@ func (c *crew) token(args ...string) string {
 }
 
 // meeting is where the coordinator listens.
-func (c *crew) meeting() string { return net.JoinHostPort(c.hosts.Addr("hub"), "7622") }
+func (c *testFleet) meeting() string { return net.JoinHostPort(c.hosts.Addr("hub"), "7622") }
 
 // start starts a process on a host.
-func (c *crew) start(host, name string, args []string, env ...string) *proc {
+func (c *testFleet) start(host, name string, args []string, env ...string) *proc {
 	c.t.Helper()
 	p := &proc{name: name, cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{})}
 	home := c.t.TempDir()
@@ -110,24 +110,24 @@ func (c *crew) start(host, name string, args []string, env ...string) *proc {
 }
 
 // agent starts one on the host of its name.
-func (c *crew) agent(name string, args ...string) *proc {
+func (c *testFleet) agent(name string, args ...string) *proc {
 	return c.agentOf(c.url, name, args...)
 }
 
-func (c *crew) agentOf(url, name string, args ...string) *proc {
+func (c *testFleet) agentOf(url, name string, args ...string) *proc {
 	c.t.Helper()
 	return c.start(name, "agent "+name, append([]string{c.weir, "agent", "--name", name}, args...), "WEIR_JOIN="+url)
 }
 
 // run starts the coordinator of a run with that many agents, which join with TLS and a token; its result is
 // in folder r.
-func (c *crew) run(agents int, args ...string) *proc {
+func (c *testFleet) run(agents int, args ...string) *proc {
 	c.t.Helper()
 	return c.runAt(agents, append([]string{"--listen", c.meeting()}, args...)...)
 }
 
 // runAt is run where the flags say.
-func (c *crew) runAt(agents int, args ...string) *proc {
+func (c *testFleet) runAt(agents int, args ...string) *proc {
 	c.t.Helper()
 	return c.start("hub", "coordinator", append([]string{
 		c.weir, "run", "--fleet", itoa(agents), "--fleet-wait", "90s", "--driver", "jetstream", "--start", "none",
@@ -137,7 +137,7 @@ func (c *crew) runAt(agents int, args ...string) *proc {
 }
 
 // dismiss ends what still runs.
-func (c *crew) dismiss() {
+func (c *testFleet) dismiss() {
 	for _, p := range slices.Backward(c.all) {
 		select {
 		case <-p.ended:
@@ -169,11 +169,11 @@ func (p *proc) until(t *testing.T, text string) {
 }
 
 // secondsLeft is what a coordinator says once a second.
-var secondsLeft = regexp.MustCompile(`measuring, (\d+) s left`)
+var secondsLeft = regexp.MustCompile(`measuring, \d+ s of \d+ s, (\d+) s left`)
 
 // another kills the coordinator of a run, and a second later another one resumes the run, whose id it
 // returns.
-func (c *crew) another(run *proc) (again *proc, id string) {
+func (c *testFleet) another(run *proc) (again *proc, id string) {
 	c.t.Helper()
 	run.signal(c.t, syscall.SIGKILL)
 	run.end(c.t)
@@ -220,7 +220,7 @@ func (p *proc) signal(t *testing.T, s os.Signal) {
 }
 
 // result reads what the run came to.
-func (c *crew) result() *result.Result {
+func (c *testFleet) result() *result.Result {
 	c.t.Helper()
 	r, err := result.Read(filepath.Join(c.dir, "r"))
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *crew) result() *result.Result {
 
 // ended checks how the run ended: with one of these exit codes, message accounting balanced, and nothing of
 // it left on the broker.
-func (c *crew) ended(run *proc, codes ...Code) *result.Result {
+func (c *testFleet) ended(run *proc, codes ...Code) *result.Result {
 	c.t.Helper()
 	code := run.end(c.t)
 	if !slices.Contains(codes, Code(code)) {
@@ -256,7 +256,7 @@ func (c *crew) ended(run *proc, codes ...Code) *result.Result {
 }
 
 // whole checks that every message of the plan was sent, confirmed and delivered.
-func (c *crew) whole(r *result.Result, scheduled uint64) {
+func (c *testFleet) whole(r *result.Result, scheduled uint64) {
 	c.t.Helper()
 	if m := r.MessagesAll; m.Scheduled != scheduled || m.Sent != scheduled || m.Confirmed != scheduled || m.Delivered != scheduled {
 		c.t.Errorf("%+v; want %d sent, confirmed and delivered", m, scheduled)
@@ -264,7 +264,7 @@ func (c *crew) whole(r *result.Result, scheduled uint64) {
 }
 
 // check is a check of the verdict.
-func (c *crew) check(r *result.Result, name string) result.Check {
+func (c *testFleet) check(r *result.Result, name string) result.Check {
 	c.t.Helper()
 	for _, x := range r.Verdict.Checks {
 		if x.Name == name {
@@ -276,7 +276,7 @@ func (c *crew) check(r *result.Result, name string) result.Check {
 }
 
 // events are those of a kind.
-func (c *crew) events(kind string) (texts []string) {
+func (c *testFleet) events(kind string) (texts []string) {
 	c.t.Helper()
 	saved, err := result.Open(filepath.Join(c.dir, "r"))
 	if err != nil {

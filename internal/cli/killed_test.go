@@ -108,7 +108,7 @@ func TestSignalInterruptsRunInAnyPhase(t *testing.T) {
 				t.Error("the result does not say that it was interrupted")
 			default:
 				for _, check := range r.Result.Verdict.Checks {
-					if check.Name == judge.CheckBooks && check.Status != result.Valid {
+					if check.Name == judge.CheckAccounting && check.Status != result.Valid {
 						t.Errorf("the books: %s", check.Value)
 					}
 				}

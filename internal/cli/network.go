@@ -32,7 +32,7 @@ func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte,
 	err = series.Install(signalled, e.host(), all, func(line string) { e.say("weir: %s", line) })
 	stop()
 	if err != nil {
-		return e.told(codeOf(err), err)
+		return e.because(codeOf(err), err)
 	}
 	if err := e.Enter(stdin); err != nil {
 		e.complain(err)

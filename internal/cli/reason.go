@@ -51,7 +51,7 @@ func (c *runCommand) reason(code Code, o *series.Outcome) string {
 	case Interrupted:
 		return "the run was interrupted: the figures cover the part that ran"
 	case Failed:
-		first, _, _ := strings.Cut(errors.Join(o.Err, o.Books, o.Undone, o.Written).Error(), "\n")
+		first, _, _ := strings.Cut(errors.Join(o.Err, o.Accounting, o.Undone, o.Written).Error(), "\n")
 		return first
 	case Unreachable:
 		if by := judge.ByOwnFault(o.Result).String(); by != "" {

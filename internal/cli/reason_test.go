@@ -33,7 +33,7 @@ func TestEveryRunExitCodeHasReason(t *testing.T) {
 	}{
 		{"nothing", runCommand{}, func(*series.Outcome) {}, OK, ""},
 		{"interrupted", runCommand{}, func(o *series.Outcome) { o.Result.Run.Interrupted = true }, Interrupted, "the run was interrupted"},
-		{"books", runCommand{}, func(o *series.Outcome) { o.Books = fmt.Errorf("the books: %w", aFault{}) }, Failed, "the books: off by one"},
+		{"books", runCommand{}, func(o *series.Outcome) { o.Accounting = fmt.Errorf("the books: %w", aFault{}) }, Failed, "the books: off by one"},
 		{"driver", runCommand{}, func(o *series.Outcome) { o.Err = aFault{} }, Failed, "off by one"},
 		{"files", runCommand{}, func(o *series.Outcome) { o.Written = errors.New("no room\nnone") }, Failed, "no room"},
 		{"gone", runCommand{}, func(o *series.Outcome) { o.Gone = aFault{} }, Unreachable, "off by one"},

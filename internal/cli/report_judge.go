@@ -59,7 +59,7 @@ func (c *reportCommand) gate(e *env, entries []view.Entry) Code {
 		e.say("weir: %s from the stored verdict", quantity.Counted(changed, "run differs", "runs differ"))
 		return Missed
 	case partly > 0: // a gate that cannot close is useless
-		return e.told(Usage, fmt.Errorf("--fail-on: no change was found, but %s could be judged in part only (results that hold all that the checks need)",
+		return e.because(Usage, fmt.Errorf("--fail-on: no change was found, but %s could be judged in part only (results that hold all that the checks need)",
 			quantity.Counted(partly, "run", "runs")))
 	}
 	return OK

@@ -132,7 +132,7 @@ func ungathered(e *env, err error) Code {
 	if err == nil {
 		return OK
 	}
-	return e.told(codeOfFleet(err), fmt.Errorf("gathering the fleet: %w", err))
+	return e.because(codeOfFleet(err), fmt.Errorf("gathering the fleet: %w", err))
 }
 
 // unmade suggests a fix when mkdir fails; out is the value of --out.
@@ -176,7 +176,7 @@ func (c *runCommand) codes(o *series.Outcome) []Code {
 		code    Code
 	}{
 		{r.Run.Interrupted, Interrupted},
-		{o.Err != nil || o.Books != nil || o.Undone != nil || o.Written != nil, Failed},
+		{o.Err != nil || o.Accounting != nil || o.Undone != nil || o.Written != nil, Failed},
 		{o.Gone != nil, Unreachable},
 		{o.Failed != "", Invalid},
 		{o.Broken, Lost},

@@ -21,7 +21,7 @@ func TestSignalEndsSeriesAfterCurrentRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	signals := make(chan os.Signal, 2)
-	stderr := &watch{on: "run 2 of 4, long-r1: measuring", then: func() { signals <- os.Interrupt }}
+	stderr := &watch{on: "long-r1 of chan: measuring", then: func() { signals <- os.Interrupt }}
 	code, stdout, _ := do(t, World{Dir: dir, Signals: signals, Stderr: stderr}, "run", "s.yaml", "--out", "r")
 	if code != int(Interrupted) {
 		t.Fatalf("exit code %d; want 130\n%s", code, stderr)

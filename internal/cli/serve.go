@@ -124,7 +124,7 @@ func (c *serveCommand) publish(ctx context.Context, e *env, x *index.Index) Code
 	err = errors.Join(err, x.Close())
 	switch {
 	case ctx.Err() != nil:
-		return e.told(Interrupted, errors.New("interrupted: nothing is published"))
+		return e.because(Interrupted, errors.New("interrupted: nothing is published"))
 	case err != nil:
 		return e.failed(err)
 	}

@@ -99,8 +99,8 @@ func TestKilledServerIsRecordedAsEvent(t *testing.T) {
 	if found != 1 || strings.Count(f.stderr.String(), "the system: "+want) != 1 {
 		t.Errorf("%d events of the server; said\n%s", found, &f.stderr)
 	}
-	told := regexp.MustCompile(`(?m)^weir: jetstream ended by itself \d+\.\d s into the run: killed \(signal 9\)$`)
-	if n := len(told.FindAllString(f.stderr.String(), -1)); n != 1 || strings.Contains(f.stderr.String(), "stopping jetstream") {
+	line := regexp.MustCompile(`(?m)^weir: jetstream ended by itself \d+\.\d s into the run: killed \(signal 9\)$`)
+	if n := len(line.FindAllString(f.stderr.String(), -1)); n != 1 || strings.Contains(f.stderr.String(), "stopping jetstream") {
 		t.Errorf("told of %d times at the end:\n%s", n, &f.stderr)
 	}
 }

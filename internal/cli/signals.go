@@ -30,7 +30,7 @@ func (e *env) interruptible(ctx context.Context, f func() Code) Code {
 	case <-e.Signals:
 	case <-ctx.Done():
 	}
-	return e.told(Interrupted, errors.New("interrupted"))
+	return e.because(Interrupted, errors.New("interrupted"))
 }
 
 // through runs f to its end. The first signal is reported, and cancels f's context; at the second, f is

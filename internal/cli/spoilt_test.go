@@ -86,7 +86,7 @@ func TestDisturbedRunIsNotValid(t *testing.T) {
 		var counted []string // of the two checks that show the stop
 		for _, c := range v.Checks {
 			if c.Name == judge.CheckLateness && !strings.Contains(c.Why, "The host woke the generator too late") {
-				t.Errorf("its lane was stopped while it waited, and lateness says %q", c.Why)
+				t.Errorf("its pacer was stopped while it waited, and lateness says %q", c.Why)
 			}
 			if (c.Name == judge.CheckLateness || c.Name == judge.CheckRate) && c.Status != result.Valid && c.With == "" {
 				counted = append(counted, c.Name)
@@ -96,7 +96,7 @@ func TestDisturbedRunIsNotValid(t *testing.T) {
 			t.Errorf("one stop counts %d times against the run: %s", len(counted), strings.Join(counted, ", "))
 		}
 		if held := r.Latency.Send.HeldUp.MaxNS; held == nil || *held < int64(800*time.Millisecond) {
-			t.Errorf("its lane was stopped for 1 s, and was held up for %s", spelled(held))
+			t.Errorf("its pacer was stopped for 1 s, and was held up for %s", spelled(held))
 		}
 	})
 	t.Run("by a collector that never rests", func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestDisturbedRunIsNotValid(t *testing.T) {
 			t.Fatalf("the warm-up of half a million messages took the whole second: %d of the window were sent", r.Messages.Sent)
 		}
 		if held.NS > late.NS/2 {
-			t.Errorf("a lane that never had to wait was held up for %d of the %d ns that it was late", held.NS, late.NS)
+			t.Errorf("a pacer that never had to wait was held up for %d of the %d ns that it was late", held.NS, late.NS)
 		}
 	})
 	t.Run("by a warm-up that is too short", func(t *testing.T) {

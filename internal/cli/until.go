@@ -42,7 +42,7 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*series
 	u := &series.Until{Appends: c.Append != nil, Most: usualRuns, Goal: compare.Goal{Alpha: defaultAlpha}, Now: time.Now}
 	if !c.quiet {
 		u.Looked = func() {
-			e.say("weir: %s after %d runs each: %s; the next look is at %d", u.Figure, u.Look.Runs, strings.Join(u.Told(), "; "), u.Look.Next)
+			e.say("weir: %s after %d runs each: %s; the next look is at %d", u.Figure, u.Look.Runs, strings.Join(u.Sides(), "; "), u.Look.Next)
 		}
 	}
 	for _, s := range scenarios {
@@ -103,6 +103,6 @@ func shownUntil(u *series.Until) []string {
 			head += fmt.Sprintf("\n             from %d runs each:", u.Look.Runs)
 		}
 	}
-	lines := append([]string{head}, u.Told()...)
+	lines := append([]string{head}, u.Sides()...)
 	return strings.Split(strings.Join(lines, "\n             "), "\n")
 }

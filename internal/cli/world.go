@@ -212,7 +212,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		return OK, false
 	}
 	if err != nil {
-		return e.told(Unreachable, err), true
+		return e.because(Unreachable, err), true
 	}
 	return OK, true
 }

@@ -48,7 +48,7 @@ func scenarioFacts(r Run) facts {
 	var f facts
 	f.add("system.driver", r.Result.System.Driver)
 	for _, x := range Settings(r.Scenario, oneLine) {
-		if !untold(x.Name) {
+		if !immaterial(x.Name) {
 			f.add(x.Name, x.Value)
 		}
 	}

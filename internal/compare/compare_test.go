@@ -480,7 +480,7 @@ func TestIncomparableSidesAreNamed(t *testing.T) {
 		hosts    = "hosts differ: the sides compare hosts as much as systems"
 		runtime  = "the generator's runtime differs, and so does its own part of the figures"
 		fleets   = "agents or their placement differ: the generator adds different times, and messages cross different networks"
-		first    = "precedence differs (--fifo): lanes with precedence add less to the figures"
+		first    = "precedence differs (--fifo): pacers with precedence add less to the figures"
 		batches  = "batches differ: one call for several messages costs less than one call for each"
 		clients  = "clients differ: the figures include their work as much as that of the servers"
 	)

@@ -40,8 +40,8 @@ func (f *facts) add(name, value string) {
 	*f = append(*f, Fact{name, value})
 }
 
-// untold reports whether a scenario key does not affect what was measured, or is covered by the result.
-func untold(path string) bool {
+// immaterial reports whether a scenario key does not affect what was measured, or is covered by the result.
+func immaterial(path string) bool {
 	return slices.Contains([]string{"weir", "name", "repeat", "slo", "system.driver", "system.guarantee"}, path)
 }
 
@@ -68,7 +68,7 @@ func factsOf(r Run) facts {
 		f.add("mode", r.Result.Run.Mode)
 	}
 	for _, x := range Settings(r.Scenario, oneLine) {
-		if !untold(x.Name) {
+		if !immaterial(x.Name) {
 			f.add(x.Name, x.Value)
 		}
 	}
@@ -300,7 +300,7 @@ func doubts(all []Difference, used [][]Run) []string {
 		{[]string{"copies", "stable"}, "confirmations mean different things: a weaker one comes sooner"},
 		{[]string{factHost, factCPU, factGovernor, factQuota, factMemory, factMemoryLimit, factKernel, factOS, factClock, factHugePages}, "hosts differ: the sides compare hosts as much as systems"},
 		{[]string{factAgents, "placement", "placement.producers", "placement.consumers"}, "agents or their placement differ: the generator adds different times, and messages cross different networks"},
-		{[]string{factPrecedence}, "precedence differs (--fifo): lanes with precedence add less to the figures"},
+		{[]string{factPrecedence}, "precedence differs (--fifo): pacers with precedence add less to the figures"},
 		{[]string{factGOMAXPROCS, factGo}, "the generator's runtime differs, and so does its own part of the figures"},
 		{[]string{"weir"}, "versions of weir differ: the instrument itself has changed"},
 		{[]string{"client", factClientPath}, "clients differ: the figures include their work as much as that of the servers"},
@@ -311,16 +311,16 @@ func doubts(all []Difference, used [][]Run) []string {
 			out = append(out, w.says)
 		}
 	}
-	untold := 0
+	immaterial := 0
 	for _, runs := range used {
 		for _, r := range runs {
 			if !r.Record.HasScenario || !r.Record.HasHosts {
-				untold++
+				immaterial++
 			}
 		}
 	}
-	if untold > 0 {
-		out = append(out, fmt.Sprintf("the scenario or host of %s is not known: the runs may differ in more than this", counted(untold, "run")))
+	if immaterial > 0 {
+		out = append(out, fmt.Sprintf("the scenario or host of %s is not known: the runs may differ in more than this", counted(immaterial, "run")))
 	}
 	return out
 }

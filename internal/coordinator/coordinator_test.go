@@ -75,8 +75,8 @@ func (k *recorded) begin() {
 // stands makes a worker report its status.
 func (k *recorded) stands(i int, s engine.Status) { k.Status(i, &s) }
 
-// told returns the kinds of events reported, in order.
-func (k *recorded) told() string {
+// kinds returns the kinds of events reported, in order.
+func (k *recorded) kinds() string {
 	var all []string
 	for _, e := range k.events {
 		all = append(all, e.Kind)
@@ -194,7 +194,7 @@ func TestASilentWorkerHoldsNobodyUp(t *testing.T) {
 		if err := k.Why(); err != nil {
 			t.Fatal(err)
 		}
-		if got := k.told(); got != "agent-silent" {
+		if got := k.kinds(); got != "agent-silent" {
 			t.Fatalf("told of %s", got)
 		}
 		k.comes(0, engine.Filled)
@@ -204,7 +204,7 @@ func TestASilentWorkerHoldsNobodyUp(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		k.stands(1, engine.Status{})
-		if got := k.told(); got != "agent-silent agent-back" {
+		if got := k.kinds(); got != "agent-silent agent-back" {
 			t.Errorf("told of %s", got)
 		}
 		if want := (Absence{From: 0, To: int64(SilentLimit) + 5e9}); k.workers[1].absences[0] != want {
@@ -435,12 +435,12 @@ func TestWhoStoodStillBlamesNobody(t *testing.T) {
 		k.waits(5 * time.Second)
 		time.Sleep(time.Hour) // nobody listens
 		k.waits(4 * time.Second)
-		if k.Ended(true) || k.told() != "" {
-			t.Errorf("after 9 s of listening: %s", k.told())
+		if k.Ended(true) || k.kinds() != "" {
+			t.Errorf("after 9 s of listening: %s", k.kinds())
 		}
 		k.stands(0, engine.Status{})
 		k.waits(2 * time.Second)
-		if got := k.told(); got != "agent-silent" || !k.workers[1].silent {
+		if got := k.kinds(); got != "agent-silent" || !k.workers[1].silent {
 			t.Errorf("told of %q", got)
 		}
 	})

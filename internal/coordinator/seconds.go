@@ -81,16 +81,16 @@ func (s *seconds) fresh() *second {
 func (s *seconds) late(now int64) {
 	for len(s.open) > 0 {
 		x := s.open[0]
-		if s.told(x.index) < s.workers && now-x.began < int64(graceLimit) {
+		if s.reports(x.index) < s.workers && now-x.began < int64(graceLimit) {
 			return
 		}
 		s.give()
 	}
 }
 
-// told returns how many agents have reported a second or a later one: a delayed agent reports
+// reports returns how many agents have reported a second or a later one: a delayed agent reports
 // several at once.
-func (s *seconds) told(index int64) (n int) {
+func (s *seconds) reports(index int64) (n int) {
 	for _, latest := range s.latest {
 		if latest >= index {
 			n++

@@ -168,9 +168,9 @@ func (c *clocks) translate(i int, ns int64) int64 {
 	return w.epoch
 }
 
-// told converts an agent's instant, ns since the epoch by its clock, to the coordinator's clock with
+// reading converts an agent's instant, ns since the epoch by its clock, to the coordinator's clock with
 // present knowledge. by describes the uncertainty if the clocks differ.
-func (c *clocks) told(i int, at int64) (ns int64, by string) {
+func (c *clocks) reading(i int, at int64) (ns int64, by string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.agents[i]

@@ -47,7 +47,7 @@ type drive struct {
 	own    []host.Daemon // of this host
 
 	gaps    []coordinator.Absence // times without a coordinator
-	books   ledger.Part           // scratch space of read
+	ledger  ledger.Part           // scratch space of read
 	full    bool                  // a full disk has been reported
 	stamped time.Time             // when keep's file was last touched
 
@@ -109,7 +109,7 @@ func (d *drive) do(ctx context.Context, stop <-chan struct{}, begin func() error
 		if d.starter != nil {
 			done.Starter = &d.starter.Starter
 		}
-		done.Faults, done.Untold = d.faults()
+		done.Faults, done.Unreported = d.faults()
 	}
 	return done, err
 }
@@ -222,7 +222,7 @@ func (d *drive) give(ctx context.Context) error {
 	for i, a := range d.abouts {
 		b := protocol.Encode(&protocol.Job{
 			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
-			Options: d.run.Options, Servers: d.run.Servers, Index: i, Agents: d.names(), Workers: d.workers,
+			Options: d.run.Options, Servers: d.run.Servers, Index: i, Agents: d.names(), Workers: d.workers, Wire: cfg.Wire,
 		})
 		if most := min(protocol.JobSize, int(d.f.nc.MaxPayload())) - admission.Overhead; len(b) > most {
 			return fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", len(b), most)
@@ -364,15 +364,15 @@ func (d *drive) read(i int, r *protocol.Report) error {
 		d.c.Interval(i, &r.Interval)
 	}
 	if len(r.Ledger) > 0 {
-		if err := d.readLedger(r.Ledger, &d.books); err != nil {
+		if err := d.readLedger(r.Ledger, &d.ledger); err != nil {
 			return fmt.Errorf("its ledger: %w", err)
 		}
-		d.c.Ledger(i, r.At, &d.books)
+		d.c.Ledger(i, r.At, &d.ledger)
 	}
 	for _, e := range r.Events {
 		if e.Kind == "injected" {
 			var by string
-			e.At, by = d.clocks.told(i, e.At)
+			e.At, by = d.clocks.reading(i, e.At)
 			e.Text += by
 		}
 		d.c.Event(i, e)

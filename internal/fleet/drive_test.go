@@ -19,8 +19,8 @@ func TestAReportCountsOnce(t *testing.T) {
 	t.Parallel()
 	log := &diary{}
 	r := benchRun(t)
-	var told []string
-	r.Config.OnEvent = func(e engine.Event) { told = append(told, e.Text) }
+	var texts []string
+	r.Config.OnEvent = func(e engine.Event) { texts = append(texts, e.Text) }
 	confirmed := uint64(0)
 	r.Config.OnInterval = func(iv *measure.Interval) { confirmed += iv.Counters[measure.Measure].Confirmed }
 	d := benchDrive(t, &Fleet{limited: hub.NewLimitedLog(log.log()), session: "s", clock: pace.NewClock()}, func() *Run { return r })
@@ -57,14 +57,14 @@ func TestAReportCountsOnce(t *testing.T) {
 		t.Errorf("%d confirmed after the second came again, want 3", got)
 	}
 	send(5, nil)
-	if got := confirmed; got != 8 || len(told) != 1 || !strings.Contains(told[0], "2 reports are missing") {
-		t.Errorf("%d confirmed, told of %q; want 8, and of 2 that are missing", got, told)
+	if got := confirmed; got != 8 || len(texts) != 1 || !strings.Contains(texts[0], "2 reports are missing") {
+		t.Errorf("%d confirmed, told of %q; want 8, and of 2 that are missing", got, texts)
 	}
 	for _, final := range []*protocol.Final{{}, {Part: &engine.WorkerResult{NotSent: []engine.Group{{Phase: 7}}}}, {Part: &engine.WorkerResult{}, Late: []byte("late")}} {
-		n := len(told)
+		n := len(texts)
 		send(d.posts[3].seq+1, final)
-		if d.posts[3].done || d.c.Ended(false) || len(told) != n+1 || !strings.Contains(told[n], "was refused") {
-			t.Errorf("a last report with %+v: done %v, told of %q", final, d.posts[3].done, told[n:])
+		if d.posts[3].done || d.c.Ended(false) || len(texts) != n+1 || !strings.Contains(texts[n], "was refused") {
+			t.Errorf("a last report with %+v: done %v, told of %q", final, d.posts[3].done, texts[n:])
 		}
 	}
 	send(d.posts[3].seq+1, &protocol.Final{Part: &engine.WorkerResult{FirstNS: 5}})
@@ -76,7 +76,7 @@ func TestAReportCountsOnce(t *testing.T) {
 		t.Errorf("%d confirmed after the end, want 8", got)
 	}
 	// The log and the events are bounded.
-	told = nil
+	texts = nil
 	for range 1000 {
 		d.report(&letter{subject: protocol.ReportSubject("s", "bench", "stranger"), data: []byte("x")})
 		d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(4)), data: []byte("x")})
@@ -86,8 +86,8 @@ func TestAReportCountsOnce(t *testing.T) {
 			t.Errorf("%d lines about what was refused of %s, want %d", n, peer, hub.LogEachMost)
 		}
 	}
-	if len(told) != mostRefused {
-		t.Errorf("%d events about what was refused, want %d", len(told), mostRefused)
+	if len(texts) != mostRefused {
+		t.Errorf("%d events about what was refused, want %d", len(texts), mostRefused)
 	}
 	d.f.limited.End()
 	log.has(t, "more lines like this were left out", "from=stranger", "lines=990")
@@ -115,14 +115,14 @@ func TestForeignLedgersAreRefused(t *testing.T) {
 		return b
 	}
 	good := encoded(benchAgents, 1)
-	if err := d.readLedger(good, &d.books); err != nil {
+	if err := d.readLedger(good, &d.ledger); err != nil {
 		t.Fatal(err)
 	}
 	for what, b := range map[string][]byte{
 		"fewer streams": encoded(benchAgents-1, 1), "more": encoded(benchAgents+1, 1), "no subscription": encoded(benchAgents), "two": encoded(benchAgents, 1, 1),
 		"half of it": good[:len(good)/2], "nothing": {}, "garbage": []byte("garbage"),
 	} {
-		if err := d.readLedger(b, &d.books); err == nil {
+		if err := d.readLedger(b, &d.ledger); err == nil {
 			t.Errorf("%s is taken", what)
 		}
 	}

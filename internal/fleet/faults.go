@@ -112,7 +112,7 @@ func (d *drive) noted(n *protocol.Note) {
 		x.faults = append(x.faults, result.Fault{})
 	}
 	x.faults[n.N] = n.Fault
-	at, by := d.clocks.told(x.place, n.AtNS)
+	at, by := d.clocks.reading(x.place, n.AtNS)
 	d.c.Tell(engine.Event{At: max(0, at), Kind: "injected", Text: d.starter.Name + ": " + n.Text + by})
 }
 
@@ -137,9 +137,9 @@ func (f *Fleet) order(ctx context.Context, agent, what string, limit time.Durati
 	return protocol.Decode(m.Data, protocol.SmallSize, into)
 }
 
-// faults returns the faults that agents executed, on the coordinator's clock as known after the run. untold
+// faults returns the faults that agents executed, on the coordinator's clock as known after the run. unreported
 // says that an agent's fault report is incomplete.
-func (d *drive) faults() (all []result.Fault, untold error) {
+func (d *drive) faults() (all []result.Fault, unreported error) {
 	var shares [][]result.Fault
 	d.mu.Lock()
 	finals := slices.Clone(d.finals)
@@ -160,10 +160,10 @@ func (d *drive) faults() (all []result.Fault, untold error) {
 		return all, nil
 	}
 	if !x.over {
-		untold = fmt.Errorf("agent %s did not tell all that it did to its servers: %w", d.starter.Name, errors.Join(x.why, coordinator.ErrAgent))
+		unreported = fmt.Errorf("agent %s did not tell all that it did to its servers: %w", d.starter.Name, errors.Join(x.why, coordinator.ErrAgent))
 	}
 	known := slices.DeleteFunc(slices.Clone(x.faults), func(f result.Fault) bool { return f.Do == "" })
-	return append(all, d.dated(x.place, d.starter.Name, known)...), untold
+	return append(all, d.dated(x.place, d.starter.Name, known)...), unreported
 }
 
 // dated converts an agent's faults to the coordinator's clock.

@@ -82,8 +82,8 @@ func TestHostingAgentInjectsServerFaults(t *testing.T) {
 			said := &listener{kind: "injected"}
 			run.Config.OnEvent = said.hear
 			done := w.do(t, run)
-			if done.Untold != nil {
-				t.Error(done.Untold)
+			if done.Unreported != nil {
+				t.Error(done.Unreported)
 			}
 			if len(done.Faults) != x.n {
 				t.Fatalf("%d faults: %+v; want %d", len(done.Faults), done.Faults, x.n)
@@ -119,8 +119,8 @@ func TestRunEndStopsOngoingFaults(t *testing.T) {
 	w, run := hosted(t, servedRun+"faults: [kill 1 at 100ms for 1h]\n", s.troubled)
 	run.Troubled = true
 	done := w.do(t, run)
-	if len(done.Faults) != 1 || done.Faults[0].UndoneNS != nil || done.Untold != nil {
-		t.Errorf("%+v (%v)", done.Faults, done.Untold)
+	if len(done.Faults) != 1 || done.Faults[0].UndoneNS != nil || done.Unreported != nil {
+		t.Errorf("%+v (%v)", done.Faults, done.Unreported)
 	}
 	if err := w.End(t.Context(), "b", "r"); err != nil {
 		t.Error(err)

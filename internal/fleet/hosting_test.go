@@ -296,22 +296,22 @@ func TestServerDeathIsAgentEvent(t *testing.T) {
 	happened := s.happened
 	s.mu.Unlock()
 	var mu sync.Mutex
-	var told []engine.Event
+	var events []engine.Event
 	run.Config.OnEvent = func(e engine.Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		if e.Kind == "phase" && len(told) == 0 {
+		if e.Kind == "phase" && len(events) == 0 {
 			happened(agent.Happening{MonotonicNS: w.clock.Monotonic(), Text: "server-1 ended: signal: killed"})
 		}
-		told = append(told, e)
+		events = append(events, e)
 	}
 	w.do(t, run)
 	mu.Lock()
 	defer mu.Unlock()
-	if !slices.ContainsFunc(told, func(e engine.Event) bool {
+	if !slices.ContainsFunc(events, func(e engine.Event) bool {
 		return e.Kind == "server" && strings.Contains(e.Text, "b: server-1 ended: signal: killed") && e.At >= 0 && e.At < int64(patience)
 	}) {
-		t.Errorf("told %+v", told)
+		t.Errorf("told %+v", events)
 	}
 	if err := w.End(t.Context(), "b", "r"); err != nil {
 		t.Error(err)

@@ -58,7 +58,7 @@ type Fleet struct {
 	limited       *hub.LimitedLog
 	hub           *hub.Hub // nil with an existing server
 	nc            *nats.Conn
-	books         *nats.Conn // has JetStream; nc itself with an existing server
+	reports       *nats.Conn // has JetStream; nc itself with an existing server
 	js            jetstream.JetStream
 	session       string
 	authenticator *admission.Authenticator
@@ -121,7 +121,7 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 		if f.nc, err = hub.Dial(ctx, f.o.Server, self, "coordinator", f.o.Log); err != nil {
 			return err
 		}
-		f.books = f.nc
+		f.reports = f.nc
 	} else {
 		f.hub, err = hub.Start(ctx, hub.Options{Listen: f.o.Listen, Keep: f.o.Keep, Dir: filepath.Join(f.o.Dir, "streams"), Log: f.o.Log})
 		if err != nil {
@@ -130,11 +130,11 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 		if f.nc, err = f.hub.Dial(ctx, "coordinator", f.o.Log); err != nil {
 			return err
 		}
-		if f.books, err = f.hub.DialBooks(ctx, "coordinator's books", f.o.Log); err != nil {
+		if f.reports, err = f.hub.DialReports(ctx, "coordinator's books", f.o.Log); err != nil {
 			return err
 		}
 	}
-	if f.js, err = jetstream.New(f.books); err != nil {
+	if f.js, err = jetstream.New(f.reports); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
 	}
 	if f.hub != nil {
@@ -497,7 +497,7 @@ func (f *Fleet) Close() {
 func (f *Fleet) full() bool { return f.hub != nil && f.hub.Full() }
 
 func (f *Fleet) disconnect() {
-	for _, nc := range []*nats.Conn{f.nc, f.books} {
+	for _, nc := range []*nats.Conn{f.nc, f.reports} {
 		if nc != nil {
 			nc.Close()
 		}

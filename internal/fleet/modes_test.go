@@ -57,6 +57,17 @@ func TestFleetClosedLoopSendsExactCount(t *testing.T) {
 	exact(t, here(t, runOf(t, drivers, "again", fmt.Sprintf("topology: {producers: 7, consumers: 3}\nload: {rate: max, in_flight: 5}\nwarmup: 0s\nmessages: %d%s", n, common)), 3), n)
 }
 
+// TestAgentsRecordKernelInstants, or say why their hosts do not allow it.
+func TestAgentsRecordKernelInstants(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	r := runOf(t, drivers, "run", "topology: {producers: 2, consumers: 2}\nload: {rate: max, in_flight: 5}\nwarmup: 0s\nmessages: 100"+common)
+	r.Config.Wire = true
+	if w := fleetOf(t, 2, drivers).do(t, r).Raw.Wire; w == nil || w.Missing == "" && w.Conns == 0 {
+		t.Errorf("%+v", w)
+	}
+}
+
 func TestModesOfAFleet(t *testing.T) {
 	t.Parallel()
 	t.Run("produce", func(t *testing.T) {

@@ -42,7 +42,7 @@ func (d *drive) share(b []byte) []byte {
 	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too large: their bounded ledgers then report the difference
 		return b
 	}
-	_ = d.f.nc.Publish(protocol.BooksSubject(d.f.session, d.run.Config.RunID), b) // the next one repeats it
+	_ = d.f.nc.Publish(protocol.DeliveriesSubject(d.f.session, d.run.Config.RunID), b) // the next one repeats it
 	return b
 }
 

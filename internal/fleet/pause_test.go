@@ -64,13 +64,13 @@ func pausesTogether(t *testing.T) bool {
 	w := fleetOf(t, 3, drivers)
 	r := runOf(t, drivers, "run", "topology: {producers: 2, consumers: 3}\nload: {rate: 1000/s}\nwarmup: 200ms\nmeasure: 2500ms\nconsume: {pause: at 300ms for 1s}"+common)
 	var mu sync.Mutex
-	told := map[string]int{}
+	kinds := map[string]int{}
 	r.Config.OnEvent = func(e engine.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if name, text, _ := strings.Cut(e.Text, ": "); e.Kind == "pause" {
-			told[text]++
-			told[name]++
+			kinds[text]++
+			kinds[name]++
 		}
 	}
 	raw := w.do(t, r).Raw
@@ -90,8 +90,8 @@ func pausesTogether(t *testing.T) bool {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if told["the consumers take nothing from here on"] != 3 || told["the consumers go on"] != 3 || told["a"] != 2 {
-		t.Errorf("told %v", told)
+	if kinds["the consumers take nothing from here on"] != 3 || kinds["the consumers go on"] != 3 || kinds["a"] != 2 {
+		t.Errorf("told %v", kinds)
 	}
 	return true
 }

@@ -44,14 +44,14 @@ type Run struct {
 
 // Done is the result of a fleet's run.
 type Done struct {
-	Raw     *engine.Raw
-	Agents  []AgentReport
-	Clock   Clock
-	Gaps    []coordinator.Absence // times without a coordinator, until a resume
-	Full    bool                  // the coordinator\'s disk had no room for reports
-	Starter *Starter              // where the system was started; nil: on no agent's host
-	Faults  []result.Fault        // executed by agents, on the coordinator's clock
-	Untold  error                 // why some of them are unknown; nil: none are
+	Raw        *engine.Raw
+	Agents     []AgentReport
+	Clock      Clock
+	Gaps       []coordinator.Absence // times without a coordinator, until a resume
+	Full       bool                  // the coordinator\'s disk had no room for reports
+	Starter    *Starter              // where the system was started; nil: on no agent's host
+	Faults     []result.Fault        // executed by agents, on the coordinator's clock
+	Unreported error                 // why some of them are unknown; nil: none are
 }
 
 // A Starter is the agent that started the system of a run on its host.

@@ -161,7 +161,7 @@ func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
 	}
 	// A coordinator that sends garbage.
 	for _, g := range garbage {
-		for _, subject := range []string{protocol.OrdersPrefix + w.session, protocol.BeaconSubject, protocol.OrderSubject(a.Instance, "job"), protocol.OrderSubject(a.Instance, "may"), protocol.OrderSubject(a.Instance, "holds"), protocol.BooksSubject(w.session, "run")} {
+		for _, subject := range []string{protocol.OrdersPrefix + w.session, protocol.BeaconSubject, protocol.OrderSubject(a.Instance, "job"), protocol.OrderSubject(a.Instance, "may"), protocol.OrderSubject(a.Instance, "holds"), protocol.DeliveriesSubject(w.session, "run")} {
 			if err := w.nc.PublishRequest(subject, "elsewhere", g); err != nil {
 				t.Error(err)
 			}

@@ -114,7 +114,7 @@ func checkClockSource(o *observed) Finding {
 	source := o.facts.ClockSource
 	switch {
 	case source == "":
-		return unknown(notTold)
+		return unknown(notShown)
 	case slices.Contains(vdsoClocks[:], source):
 		return healthy(source)
 	case slices.Contains(o.clocks, "tsc"):
@@ -127,20 +127,20 @@ func checkClockSource(o *observed) Finding {
 func checkTimers(o *observed) Finding {
 	var found []string
 	if o.slackNS != nil {
-		found = append(found, fmt.Sprintf("timer slack %s ns (a lane sets its own to 1 ns)", thousands(*o.slackNS)))
+		found = append(found, fmt.Sprintf("timer slack %s ns (a pacer sets its own to 1 ns)", thousands(*o.slackNS)))
 	}
 	if o.realtime != nil {
 		found = append(found, "SCHED_FIFO "+map[bool]string{true: "permitted (--fifo)", false: "not permitted"}[*o.realtime])
 	}
 	if len(found) == 0 {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	return healthy(strings.Join(found, ", "))
 }
 
 func checkSteal(o *observed) Finding {
 	if o.stealBoot == nil && o.stealNow == nil {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	now, boot := 0.0, 0.0
 	var found []string
@@ -195,7 +195,7 @@ func checkLoad(o *observed) Finding {
 		}
 		return warn(busy, do, command)
 	case o.othersBusy == nil && o.load == nil:
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	return healthy(all)
 }
@@ -203,7 +203,7 @@ func checkLoad(o *observed) Finding {
 func checkIsolated(o *observed) Finding {
 	switch {
 	case o.isolated == nil:
-		return unknown(notTold)
+		return unknown(notShown)
 	case *o.isolated == "":
 		return healthy("none")
 	case !o.onIsolated:
@@ -221,7 +221,7 @@ func checkIsolated(o *observed) Finding {
 func checkNUMA(o *observed) Finding {
 	switch {
 	case o.nodes == nil:
-		return unknown(notTold)
+		return unknown(notShown)
 	case *o.nodes == 1:
 		return healthy("1 node")
 	}
@@ -258,7 +258,7 @@ func checkVirtual(o *observed) Finding {
 
 func checkMitigations(o *observed) Finding {
 	if !o.mitigations {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	return healthy(fmt.Sprintf("%d faults of the processor mitigated, %d open", o.mitigated, o.vulnerable))
 }

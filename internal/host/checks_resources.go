@@ -19,12 +19,12 @@ const (
 	backlogFew            = 1024     // the kernel's default: 128 before 5.4, 4096 since
 )
 
-// notTold is the usual reason why a property is unknown.
-const notTold = "the host does not show it"
+// notShown is the usual reason why a property is unknown.
+const notShown = "the host does not show it"
 
 func checkMemory(o *observed) Finding {
 	if o.available == nil {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	room, found := *o.available, bytesText(*o.available)+" available"
 	if o.facts.MemoryBytes > 0 {
@@ -50,7 +50,7 @@ func checkMemory(o *observed) Finding {
 func checkSwap(o *observed) Finding {
 	switch {
 	case o.swapTotal == nil:
-		return unknown(notTold)
+		return unknown(notShown)
 	case *o.swapTotal == 0:
 		return healthy("none")
 	}
@@ -74,7 +74,7 @@ func checkSwap(o *observed) Finding {
 func checkHugePages(o *observed) Finding {
 	enabled := o.facts.TransparentHugePages
 	if enabled == "" {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	found := enabled
 	if o.defrag != "" {
@@ -89,7 +89,7 @@ func checkHugePages(o *observed) Finding {
 
 func checkFiles(o *observed) Finding {
 	if o.facts.OpenFiles == nil {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	n := *o.facts.OpenFiles
 	found := limitText(n, thousands(n))
@@ -106,7 +106,7 @@ func checkFiles(o *observed) Finding {
 
 func checkMemlock(o *observed) Finding {
 	if o.memlock == nil {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	found := limitText(*o.memlock, bytesText(*o.memlock))
 	if *o.memlock < memlockWarn {
@@ -117,7 +117,7 @@ func checkMemlock(o *observed) Finding {
 
 func checkPorts(o *observed) Finding {
 	if o.portLow == nil {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	size := *o.portHigh - *o.portLow + 1
 	found := fmt.Sprintf("%d to %d", *o.portLow, *o.portHigh)
@@ -141,7 +141,7 @@ func checkPorts(o *observed) Finding {
 
 func checkBacklog(o *observed) Finding {
 	if o.somaxconn == nil {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	found := "somaxconn " + thousands(*o.somaxconn)
 	if *o.somaxconn < backlogFew {
@@ -159,7 +159,7 @@ func checkTime(o *observed) Finding {
 	case o.sync == nil && by != "":
 		return unknown(strings.TrimSpace(by) + " runs, or did; the kernel does not show more")
 	case o.sync == nil:
-		return unknown(notTold)
+		return unknown(notShown)
 	case !o.sync.synchronised:
 		return warn("the kernel's clock is not synchronised", "Where several hosts measure together, run a time daemon on each.",
 			"sudo apt-get install -y chrony || sudo dnf install -y chrony", "chronyc waitsync 30 0.001")
@@ -181,7 +181,7 @@ func checkTemp(o *observed) Finding {
 
 func checkDisk(d *diskState) Finding {
 	if d == nil {
-		return unknown(notTold)
+		return unknown(notShown)
 	}
 	found := diskText(d)
 	do := "Free some, or write elsewhere (--out for results, TMPDIR for the systems that weir starts)."

@@ -67,14 +67,14 @@ type check struct {
 
 // checks lists all checks in display order.
 var checks = [...]check{
-	{"cores", "the generator's threads (lanes), the client library, the system and everything else share them; with too few each waits for the others", checkCores},
+	{"cores", "the generator's threads (pacers), the client library, the system and everything else share them; with too few each waits for the others", checkCores},
 	{"processor quota", "a control group that has used its quota stands still for the rest of a period, mostly 100 ms", checkQuota},
 	{"pod", "in Kubernetes a container that is not Guaranteed, or shares its processors, waits for others", checkPod},
 	{"frequency governor", "an idle core is slow at first, so a low rate looks worse than a high one", checkGovernor},
 	{"turbo", "the clock then depends on the temperature and on how many cores are busy", checkTurbo},
 	{"idle states", "a core that sleeps deeply takes as long to wake as its state says, and the next message waits for it", checkIdle},
 	{"clock source", "each message costs some readings of the clock; a slow source is a system call of a microsecond for each", checkClockSource},
-	{"timers", "the generator's threads (lanes) wake from precise sleeps; with --fifo, under SCHED_FIFO, no other process keeps them waiting", checkTimers},
+	{"timers", "the generator's threads (pacers) wake from precise sleeps; with --fifo, under SCHED_FIFO, no other process keeps them waiting", checkTimers},
 	{"steal", "while the hypervisor runs another machine this one stands still, and every message due then is late", checkSteal},
 	{"other work", "other programs take cores from the generator and the system", checkLoad},
 	{"isolated cores", "the kernel moves no thread between isolated cores: all of a process's threads may share one", checkIsolated},

@@ -36,7 +36,7 @@ func checkPod(o *observed) Finding {
 	p := o.pod
 	switch {
 	case p == nil:
-		return unknown(notTold)
+		return unknown(notShown)
 	case !p.in:
 		return healthy("weir is in none")
 	}

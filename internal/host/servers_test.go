@@ -53,8 +53,8 @@ func reads(m *ServerMeter, whole bool, states ...fstest.MapFS) []int64 {
 	return at
 }
 
-// told formats a usage in ticks and bytes; -1 for unreported values.
-func told(u ServerUsage) string {
+// formatted formats a usage in ticks and bytes; -1 for unreported values.
+func formatted(u ServerUsage) string {
 	n := func(v *uint64) int64 {
 		if v == nil {
 			return -1
@@ -139,7 +139,7 @@ func TestServerUsage(t *testing.T) {
 			span, used, _ := m.Between(at[0]-5, at[len(at)-1]+5)
 			var got []string
 			for _, u := range used {
-				got = append(got, told(u))
+				got = append(got, formatted(u))
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
@@ -158,7 +158,7 @@ func TestUsageCoversWindow(t *testing.T) {
 	}
 	at := reads(m, false, state(0, 900), state(50, 10), state(60, 30), state(61, 20), state(500, 800))
 	_, used, _ := m.Between(at[1], at[3])
-	if got := told(used[0]); got != "s 1: 11 ticks, 0 written, 30 KiB, [20]" {
+	if got := formatted(used[0]); got != "s 1: 11 ticks, 0 written, 30 KiB, [20]" {
 		t.Error(got)
 	}
 	if _, used, _ := m.Between(at[1], at[1]); used != nil {
@@ -176,7 +176,7 @@ func TestRestartedServerKeepsCounting(t *testing.T) {
 	m.Restarted("s", 30)
 	last := reads(m, true, procOf(guard, fakeProcess{pid: 30, parent: 10, own: 7, anon: 1, start: 9}))
 	_, used, _ := m.Between(first[0], last[0])
-	if got := told(used[0]); got != "s 1: 37 ticks, 0 written, 1 KiB, [30]" || len(used) != 1 {
+	if got := formatted(used[0]); got != "s 1: 37 ticks, 0 written, 1 KiB, [30]" || len(used) != 1 {
 		t.Error(got, len(used))
 	}
 }

@@ -60,11 +60,11 @@ const (
 
 // A treeSum holds the totals over the processes of one server.
 type treeSum struct {
-	pids                 []int
-	sums                 [kinds]uint64
-	anonymous, shared    uint64 // bytes; shared is the maximum over processes
-	ioUntold, memoryTold bool
-	stopped              int // processes
+	pids                   []int
+	sums                   [kinds]uint64
+	anonymous, shared      uint64 // bytes; shared is the maximum over processes
+	ioUnknown, memoryKnown bool
+	stopped                int // processes
 }
 
 // add adds a process that exists, or did a moment ago.
@@ -77,13 +77,13 @@ func (t *treeSum) add(root fs.FS, s proctree.Stat) {
 	t.sums[cpuSystem] += s.System
 	t.sums[majorFaults] += s.MajorFaults
 	io := processIO(root, s.Pid)
-	t.ioUntold = t.ioUntold || !io.ok
+	t.ioUnknown = t.ioUnknown || !io.ok
 	t.sums[diskRead] += io.read
 	t.sums[diskWritten] += io.written
 	t.sums[readCalls] += io.readCalls
 	t.sums[writeCalls] += io.writeCalls
 	if anonymous, shared, ok := processMemory(root, s.Pid); ok {
-		t.memoryTold = true
+		t.memoryKnown = true
 		t.anonymous += anonymous
 		t.shared = max(t.shared, shared)
 	}
@@ -91,10 +91,10 @@ func (t *treeSum) add(root fs.FS, s proctree.Stat) {
 
 // count returns the total of a kind.
 func (t *treeSum) count(kind int) counter {
-	return counter{t.sums[kind], kind < diskRead || !t.ioUntold}
+	return counter{t.sums[kind], kind < diskRead || !t.ioUnknown}
 }
 
-func (t *treeSum) rss() counter { return counter{t.anonymous + t.shared, t.memoryTold} }
+func (t *treeSum) rss() counter { return counter{t.anonymous + t.shared, t.memoryKnown} }
 
 // named returns the pids, the server's own first.
 func (t *treeSum) named(own int) []int {

@@ -83,7 +83,7 @@ func readRow(root *os.Root, f folder) (Row, *compare.Record) {
 		row.named(root)
 	}
 	if err != nil {
-		row.Wrong = told(err)
+		row.Wrong = pathless(err)
 	}
 	for _, s := range []*string{&row.Name, &row.Scenario, &row.Driver, &row.Server, &row.Host, &row.Guarantee, &row.Mode, &row.Wrong, &row.Family} {
 		*s = strings.ToValidUTF8(compare.Short(*s, longestText), "�")
@@ -94,8 +94,8 @@ func readRow(root *os.Root, f folder) (Row, *compare.Record) {
 	return row, rec
 }
 
-// told returns the error of a file without its path, which the row already has.
-func told(err error) string {
+// pathless returns the error of a file without its path, which the row already has.
+func pathless(err error) string {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return path.Base(at.Path) + ": " + at.Err.Error()
 	}

@@ -43,7 +43,7 @@ type folder struct {
 
 // Sync updates the index from the folders. It reads only new or changed folders, and waits for another
 // Sync in progress. told is called after each batch; it may be nil.
-func (x *Index) Sync(ctx context.Context, told func(Synced)) (Synced, error) {
+func (x *Index) Sync(ctx context.Context, report func(Synced)) (Synced, error) {
 	x.sync.Lock()
 	defer x.sync.Unlock()
 	var s Synced
@@ -55,8 +55,8 @@ func (x *Index) Sync(ctx context.Context, told func(Synced)) (Synced, error) {
 			return
 		}
 		x.put(batched)
-		if batched = batched[:0]; told != nil {
-			told(s)
+		if batched = batched[:0]; report != nil {
+			report(s)
 		}
 	}
 	looked := 0

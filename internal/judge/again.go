@@ -73,7 +73,7 @@ func (v *Review) checks(r *result.Result) {
 	}
 	for i := range v.Verdict.Checks {
 		c := &v.Verdict.Checks[i]
-		if told := find(v.Verdict.Checks, c.With); told == nil || rankOf(told.Status) <= 0 {
+		if other := find(v.Verdict.Checks, c.With); other == nil || rankOf(other.Status) <= 0 {
 			c.With = "" // the other check no longer reports it
 		}
 	}

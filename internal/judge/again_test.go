@@ -94,7 +94,7 @@ func TestWithoutEvidenceNothingPasses(t *testing.T) {
 	r.Evidence = nil
 	for _, c := range Verdict(r, nil).Checks {
 		switch c.Name {
-		case CheckRun, CheckBooks, CheckFailed, CheckRate, CheckLedger, CheckSteady, CheckHeadroom, CheckRecording, CheckGC, CheckBlocked, CheckFigures:
+		case CheckRun, CheckAccounting, CheckFailed, CheckRate, CheckLedger, CheckSteady, CheckHeadroom, CheckRecording, CheckGC, CheckBlocked, CheckFigures:
 			if c.Status != result.NotRun || !says(c, "not.stored") {
 				t.Errorf("%+v; want it not run", c)
 			}

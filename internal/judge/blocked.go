@@ -4,9 +4,9 @@ import "github.com/weirmq/weir/result"
 
 // hostShare is the fraction of the blocked time in which the generator's threads ran or waited for a core.
 // It is 1 if unknown, since it may be as much.
-func hostShare(b *result.BlockedTime) (share float64, told bool) {
+func hostShare(b *result.BlockedTime) (share float64, known bool) {
 	switch waited := b.PublishNS + b.FullNS; {
-	case b.Untold:
+	case b.Unreported:
 	case waited > 0 && b.LookedNS > 0:
 		return float64(b.PublishNS) / float64(waited) * float64(b.BusyNS) / float64(b.LookedNS), true
 	case b.PublishNS <= 0: // pacers' blocking is recorded separately, in the messages
@@ -28,7 +28,7 @@ func blocked(s *subject) check {
 	case s.Latency.Send.Blocked == nil || len(responses) == 0:
 		return notRun(CheckBlocked, limit, say("no.confirmation"))
 	}
-	share, told := hostShare(s.evidence.Blocked)
+	share, known := hostShare(s.evidence.Blocked)
 	c := notRun(CheckBlocked, limit, tooFewToJudge())
 	worst := -1.0
 	for _, r := range responses {
@@ -43,7 +43,7 @@ func blocked(s *subject) check {
 			}
 		}
 	}
-	if worst > latenessValid && !told {
+	if worst > latenessValid && !known {
 		return notRun(CheckBlocked, limit, say("blocked.hidden"))
 	}
 	return c.notes(worst > latenessValid, "blocked.host", "share", share) // the figures are marked

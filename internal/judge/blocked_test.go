@@ -22,8 +22,8 @@ func TestHostShareOfBlockedTimeIsReported(t *testing.T) {
 		"it slept":               {func(*result.Result) {}, result.Valid, "blocked.value"},
 		"a tenth was the host's": {func(in *result.Result) { in.Evidence.Blocked.BusyNS = 100 }, result.Valid, "blocked.value"},
 		"half was the host's":    {func(in *result.Result) { in.Evidence.Blocked.BusyNS = 500 }, result.Suspect, "blocked.value blocked.host"},
-		"the platform is silent": {func(in *result.Result) { in.Evidence.Blocked.Untold = true }, result.NotRun, "blocked.hidden"},
-		"it need not say":        {func(in *result.Result) { in.Evidence.Blocked.Untold, in.Latency.Send.Blocked = true, scaled(n, 50) }, result.Valid, "blocked.value"},
+		"the platform is silent": {func(in *result.Result) { in.Evidence.Blocked.Unreported = true }, result.NotRun, "blocked.hidden"},
+		"it need not say":        {func(in *result.Result) { in.Evidence.Blocked.Unreported, in.Latency.Send.Blocked = true, scaled(n, 50) }, result.Valid, "blocked.value"},
 		"deliveries were quick": {func(in *result.Result) {
 			in.Evidence.Blocked.BusyNS = 50
 			in.Latency.E2E.Response = scaled(n, 100)

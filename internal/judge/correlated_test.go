@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// spell is one interval of 1000 samples of which some are slow.
-func spell(slow uint64) *measure.Counts {
+// sampledInterval is one interval of 1000 samples of which some are slow.
+func sampledInterval(slow uint64) *measure.Counts {
 	c := new(measure.Counts)
 	c.Add(1_000_000, 1000-slow)
 	if slow > 0 {
@@ -24,7 +24,7 @@ func spell(slow uint64) *measure.Counts {
 func runOf(n int, slow func(i int) uint64) []*measure.Counts {
 	var all []*measure.Counts
 	for i := range n {
-		all = append(all, spell(slow(i)))
+		all = append(all, sampledInterval(slow(i)))
 	}
 	return all
 }
@@ -145,7 +145,7 @@ func TestLongRunUsesBoundedMemory(t *testing.T) {
 	s.Add(in) // before the window: it is none of its slices
 	const intervals = 5*mostSlices + 3
 	for i := range intervals {
-		in.Kinds[measure.SendResponse][measure.Measure] = *spell(uint64(i % 7))
+		in.Kinds[measure.SendResponse][measure.Measure] = *sampledInterval(uint64(i % 7))
 		s.Add(in)
 	}
 	var got, lengths uint64

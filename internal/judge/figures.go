@@ -172,8 +172,8 @@ func (s *subject) blockedMark(d *Response, row *result.Percentile) []mark {
 	if s.closed() || s.evidence.Blocked == nil || b == nil || !b.Supported {
 		return nil
 	}
-	share, told := hostShare(s.evidence.Blocked)
-	if part := share * float64(b.NS) / float64(max(1, row.NS)); told && part > latenessValid {
+	share, known := hostShare(s.evidence.Blocked)
+	if part := share * float64(b.NS) / float64(max(1, row.NS)); known && part > latenessValid {
 		return []mark{{CheckBlocked, min(1, part), true, say("figure.blocked", "part", min(1, part))}}
 	}
 	return nil

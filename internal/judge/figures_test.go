@@ -32,7 +32,7 @@ func TestEachFigureIsMarkedByWhatMovedIt(t *testing.T) {
 	}{
 		"nothing": {func(*result.Result) {}, ""},
 		"lateness of the slowest": {func(in *result.Result) {
-			sent(in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
+			sent(in, drawn{995, 1_000_000, 10}, drawn{5, 10_000_000, 9_000_000})
 		}, "send.p99.9:lateness send.p99.99:lateness"},
 		"a client that waits for a core": {func(in *result.Result) {
 			in.Latency.Send.Blocked = scaled(1000, 200)

@@ -31,8 +31,8 @@ func overAll(s *subject, of func(*subject) check) check {
 		case c.found():
 			bad = append(bad, a.Name)
 		}
-		told := c.status == worst.status && (worst.with != "") != (c.with != "")
-		if worst.name == "" || rankOf(c.status) > rankOf(worst.status) || c.status == worst.status && c.noted && !worst.noted || told && c.with == "" || c.status == worst.status && !told && c.part > worst.part {
+		pointed := c.status == worst.status && (worst.with != "") != (c.with != "")
+		if worst.name == "" || rankOf(c.status) > rankOf(worst.status) || c.status == worst.status && c.noted && !worst.noted || pointed && c.with == "" || c.status == worst.status && !pointed && c.part > worst.part {
 			worst, name = c, a.Name
 		}
 	}

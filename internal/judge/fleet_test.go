@@ -19,7 +19,7 @@ func twoAgents() result.Result {
 			Name: name, Hostname: name, Producers: producers, Consumers: 2, StartsNS: starts,
 			Clock: result.AgentClock{BoundNS: ptr(int64(2_500)), Exchanges: 100},
 			Host: &result.AgentHost{
-				Lanes: 1, Calibration: &pace.Calibration{Samples: 1000, P50: 50_000},
+				Pacers: 1, Calibration: &pace.Calibration{Samples: 1000, P50: 50_000},
 				Hiccups: &result.Hiccups{Count: 10_000, P50NS: 52_000, P99NS: 90_000, P999NS: 300_000, MaxNS: 2_000_000},
 				Usage: &host.Usage{
 					SpanS: 10, Cores: 2, CPUShare: ptr(0.2), HostBusyShare: ptr(0.4), StealShare: ptr(0.0),

@@ -43,14 +43,14 @@ func measured(name string, limit finding.Finding, part float64, code string, val
 
 // atMost bounds the fraction of a pacer's time that messages at a rate take, if the cost per message was
 // not measured: it derives the bound from the cost of recording one. ok is false if that is unknown too.
-func atMost(c result.Cost, perLane float64) (part float64, ok bool) {
-	return perLane * laneWork * c.RecordNS / 1e9, c.RecordNS > 0
+func atMost(c result.Cost, perPacer float64) (part float64, ok bool) {
+	return perPacer * pacerWork * c.RecordNS / 1e9, c.RecordNS > 0
 }
 
 // Light reports whether a pacer's rate, in messages/s, is so low that its ceiling need not be measured.
-func Light(c result.Cost, perLane float64) bool {
-	part, ok := atMost(c, perLane)
-	return ok && perLane <= ceilingFrom && part <= headroomMost
+func Light(c result.Cost, perPacer float64) bool {
+	part, ok := atMost(c, perPacer)
+	return ok && perPacer <= ceilingFrom && part <= headroomMost
 }
 
 func headroom(s *subject) check {
@@ -58,15 +58,15 @@ func headroom(s *subject) check {
 	if s.closed() || s.idle {
 		return inapplicable(CheckHeadroom, limit, say("no.rate"))
 	}
-	lanes := float64(max(1, s.host.Lanes))
+	pacers := float64(max(1, s.host.Pacers))
 	if s.cost.CeilingPerS <= 0 {
-		if !Light(s.cost, s.perS/lanes) {
+		if !Light(s.cost, s.perS/pacers) {
 			return notRun(CheckHeadroom, limit, say("not.measured"))
 		}
-		part, _ := atMost(s.cost, s.perS/lanes)
-		return measured(CheckHeadroom, limit, part, "headroom.at_most", "rate", s.perS, "part", math.Ceil(part*1000)/1000, "work", laneWork, "record", s.cost.RecordNS)
+		part, _ := atMost(s.cost, s.perS/pacers)
+		return measured(CheckHeadroom, limit, part, "headroom.at_most", "rate", s.perS, "part", math.Ceil(part*1000)/1000, "work", pacerWork, "record", s.cost.RecordNS)
 	}
-	ceiling := s.cost.CeilingPerS * lanes
+	ceiling := s.cost.CeilingPerS * pacers
 	part := s.perS / ceiling
 	return measured(CheckHeadroom, limit, part, "headroom.value", "rate", s.perS, "part", part, "ceiling", ceiling).notes(part > headroomMost, "headroom.little")
 }
@@ -76,7 +76,7 @@ func recording(s *subject) check {
 	if s.cost.RecordNS <= 0 {
 		return notRun(CheckRecording, limit, say("not.measured"))
 	}
-	part := s.cost.RecordNS * s.perS / float64(max(1, s.host.Lanes)) / 1e9
+	part := s.cost.RecordNS * s.perS / float64(max(1, s.host.Pacers)) / 1e9
 	c := measured(CheckRecording, limit, part, "recording.value", "record", s.cost.RecordNS, "part", part, "rate", s.perS)
 	return c.notes(part > recordingMost, "recording.delays").suspect(part > recordingMost && s.closed(), "recording.limits")
 }

@@ -25,7 +25,7 @@ func quietHost() result.Result {
 		Messages: result.Messages{Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000},
 		Evidence: &result.Evidence{Sent: 100_000, HighestPerS: 10_000, Cost: &result.Cost{CeilingPerS: 1_000_000, RecordNS: 100}},
 		Host: result.Host{
-			Lanes: 1, Calibration: &pace.Calibration{Samples: 1000, P50: 50_000},
+			Pacers: 1, Calibration: &pace.Calibration{Samples: 1000, P50: 50_000},
 			Hiccups: &result.Hiccups{Count: 10_000, P50NS: 52_000, P99NS: 90_000, P999NS: 300_000, MaxNS: 2_000_000},
 			Usage: &host.Usage{
 				SpanS: 10, Cores: 2, CPUShare: ptr(0.2), HostBusyShare: ptr(0.4), StealShare: ptr(0.0),
@@ -113,21 +113,21 @@ func asleep(in *result.Result, p99 int64) {
 func TestALowRateNeedsNoCeiling(t *testing.T) {
 	for name, tt := range map[string]struct {
 		perS, recordNS float64
-		lanes          int
+		pacers         int
 		part           float64 // 0: it is not run
 	}{
 		"ten thousand":             {10_000, 100, 1, 0.02},
 		"hardly any":               {10, 50, 1, 0.001},
 		"the most":                 {50_000, 100, 1, 0.1},
 		"more":                     {50_001, 100, 1, 0},
-		"more, on two lanes":       {50_001, 100, 2, 0.051},
+		"more, on two pacers":      {50_001, 100, 2, 0.051},
 		"a host ten times as slow": {50_000, 1000, 1, 0},
 		"nothing known":            {1000, 0, 1, 0},
 	} {
 		in := quietHost()
-		in.Evidence.HighestPerS, in.Evidence.Cost, in.Host.Lanes = tt.perS, &result.Cost{RecordNS: tt.recordNS}, tt.lanes
+		in.Evidence.HighestPerS, in.Evidence.Cost, in.Host.Pacers = tt.perS, &result.Cost{RecordNS: tt.recordNS}, tt.pacers
 		c := statusOf(&in, CheckHeadroom)
-		light := Light(*in.Evidence.Cost, tt.perS/float64(tt.lanes))
+		light := Light(*in.Evidence.Cost, tt.perS/float64(tt.pacers))
 		if part, _ := c.Values["part"].(float64); part != tt.part || (c.Status == result.Valid) != (part > 0) || light != (part > 0) {
 			t.Errorf("%s: %+v, light %v; want %v of it", name, c, light, tt.part)
 		}

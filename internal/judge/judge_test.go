@@ -215,7 +215,7 @@ func TestMessageAccountingBalances(t *testing.T) {
 			m := good
 			tt.change(&m)
 			err := balance(&m, 3, 2)
-			if !errors.Is(err, ErrBooks) || !strings.Contains(err.Error(), tt.says) {
+			if !errors.Is(err, ErrAccounting) || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("got %v, want %q", err, tt.says)
 			}
 		})
@@ -279,19 +279,19 @@ func TestVerdict(t *testing.T) {
 		{"late by a third", func(in *result.Result) { rise(in, 100_000, 0.33) }, CheckLateness, result.Suspect, ": 33 % less", result.Suspect},
 		{"late by most of it", func(in *result.Result) { rise(in, 100_000, 0.9) }, CheckLateness, result.Invalid, "90 %", result.Invalid},
 		{"late at the median alone", func(in *result.Result) {
-			sent(in, lot{501, 100_000, 80_000}, lot{499, 10_000_000, 0})
+			sent(in, drawn{501, 100_000, 80_000}, drawn{499, 10_000_000, 0})
 		}, CheckLateness, result.Invalid, "not 100 µs: 80 % less", result.Invalid},
 		{"late by no more than any host is", func(in *result.Result) {
-			sent(in, lot{1000, 41_000, 40_000})
+			sent(in, drawn{1000, 41_000, 40_000})
 		}, CheckLateness, result.Suspect, "not 41.0 µs: 97.6 % less", result.Suspect},
 		{"late at 99 % by no more than a sleep can be", func(in *result.Result) {
-			sent(in, lot{985, 400, 10}, lot{15, 239_000, 237_000})
+			sent(in, drawn{985, 400, 10}, drawn{15, 239_000, 237_000})
 		}, CheckLateness, result.Valid, "changes send p99 up to p99.99 by over 10 %", result.Valid},
 		{"late at 99 % as where others use the core", func(in *result.Result) {
-			sent(in, lot{985, 400, 10}, lot{15, 297_000, 295_000})
+			sent(in, drawn{985, 400, 10}, drawn{15, 297_000, 295_000})
 		}, CheckLateness, result.Valid, "p99", result.Valid},
 		{"late at 99.9 % only", func(in *result.Result) {
-			sent(in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
+			sent(in, drawn{995, 1_000_000, 10}, drawn{5, 10_000_000, 9_000_000})
 		}, CheckLateness, result.Valid, "send p99.9 is 1.00 ms, not 10.0 ms: 90 % less", result.Valid},
 		{"late beyond the percentiles that are figures", func(in *result.Result) {
 			recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
@@ -309,9 +309,9 @@ func TestVerdict(t *testing.T) {
 		{"a closed loop is never late", func(in *result.Result) { in.Run.Loop, in.Latency = result.LoopClosed, result.Latency{} }, CheckLateness, result.NotRun, "closed loop", result.Valid},
 		{"a closed loop has no rate to keep", func(in *result.Result) { in.Run.Loop = result.LoopClosed; sends(in, 5, false) }, CheckRate, result.NotRun, "", result.Valid},
 		{"nothing confirmed", func(in *result.Result) { in.Latency = result.Latency{} }, CheckLateness, result.NotRun, "No message", result.Valid},
-		{"late because lanes had to wait for the system", func(in *result.Result) {
+		{"late because pacers had to wait for the system", func(in *result.Result) {
 			rise(in, 100_000, 0.9)
-			in.Host.LaneWaits = 3
+			in.Host.PacerWaits = 3
 		}, CheckLateness, result.Suspect, "system refused", result.Suspect},
 
 		{"half a percent missing", func(in *result.Result) { sends(in, 99_500, false) }, CheckRate, result.Valid, "99,500 of 100,000", result.Valid},
@@ -324,7 +324,7 @@ func TestVerdict(t *testing.T) {
 			sends(in, 60_000, false)
 		}, CheckRate, result.Invalid, "did not keep up", result.Invalid},
 		{"we did not come to all", func(in *result.Result) { in.Evidence.Behind = 40_000; sends(in, 60_000, false) }, CheckRate, result.Invalid, "the generator did not keep up: 60,000 of 100,000 sent", result.Invalid},
-		{"we did not come to all, and lanes had to wait", func(in *result.Result) { in.Evidence.Behind, in.Host.LaneWaits = 40_000, 3; sends(in, 60_000, false) }, CheckRate, result.Invalid, "the generator did not keep up", result.Invalid},
+		{"we did not come to all, and pacers had to wait", func(in *result.Result) { in.Evidence.Behind, in.Host.PacerWaits = 40_000, 3; sends(in, 60_000, false) }, CheckRate, result.Invalid, "the generator did not keep up", result.Invalid},
 		{"we did not come to a few", func(in *result.Result) { in.Evidence.Behind = 500; sends(in, 60_000, false) }, CheckRate, result.Valid, "the system took 60 % of the rate", result.Valid},
 		{"behind for a moment", func(in *result.Result) {
 			*in.Intervals[1].LatestNS, in.Run.WarmUpS = 51_000_000, ptr(1.5)
@@ -345,7 +345,7 @@ func TestVerdict(t *testing.T) {
 		}, CheckSamples, result.Valid, "20 samples", result.Valid},
 		{"holes closed", func(in *result.Result) { in.Host.LedgerEvicted = 1 }, CheckLedger, result.Suspect, "does not know what became of these messages", result.Suspect},
 		{"over an hour", func(in *result.Result) { in.Latency.Send.Response.Overflow = 1 }, CheckOverflow, result.Suspect, "1 samples", result.Suspect},
-		{"books wrong", func(in *result.Result) { in.Messages.Scheduled, in.Evidence.Planned = 100_001, 1 }, CheckBooks, result.Invalid, "; ", result.Invalid},
+		{"books wrong", func(in *result.Result) { in.Messages.Scheduled, in.Evidence.Planned = 100_001, 1 }, CheckAccounting, result.Invalid, "; ", result.Invalid},
 		{"interrupted", func(in *result.Result) { in.Run.Interrupted = true }, CheckRun, result.Suspect, "part that ran", result.Suspect},
 		{"ended by weir", func(in *result.Result) { in.Evidence.EndedFor = "a producer was full" }, CheckRun, result.Invalid, "a producer was full", result.Invalid},
 		{"interrupted before anything was sent", func(in *result.Result) { in.Run.Interrupted, in.Messages = true, result.Messages{} }, CheckRun, result.Invalid, "nothing was measured", result.Invalid},

@@ -106,8 +106,8 @@ func lateness(s *subject) check {
 	}
 	switch {
 	case !c.wrong():
-	case s.Host.LaneWaits > 0:
-		c.find(result.Suspect, say("lateness.pacer_waits", "waits", s.Host.LaneWaits))
+	case s.Host.PacerWaits > 0:
+		c.find(result.Suspect, say("lateness.pacer_waits", "waits", s.Host.PacerWaits))
 	default:
 		c.why = s.culprit(say("lateness.changes", "figures", where, "limit", latenessValid, "only", stands && c.status == result.Suspect))
 		if stands && !halfLate { // the figures that it moved are marked
@@ -134,7 +134,7 @@ func judgeMove(p float64, by int64, part float64) result.Status {
 // behindBy reports whether the generator was behind for enough of the window to explain a missing fraction
 // of its messages.
 func (s *subject) behindBy(part float64) bool {
-	if s.Host.LaneWaits > 0 || s.Latency.Send.Lateness == nil || s.Latency.Send.Lateness.MaxNS == nil || part <= 0 {
+	if s.Host.PacerWaits > 0 || s.Latency.Send.Lateness == nil || s.Latency.Send.Lateness.MaxNS == nil || part <= 0 {
 		return false
 	}
 	return float64(*s.Latency.Send.Lateness.MaxNS) >= behindLeast*part*float64(s.window())
@@ -142,17 +142,17 @@ func (s *subject) behindBy(part float64) bool {
 
 // culprit explains the lateness that moved some percentiles, and advises.
 func (s *subject) culprit(changes finding.Finding) []finding.Finding {
-	held, woken, lanes := s.heldUp(), s.wokenLate(), max(1, s.host.Lanes)
+	held, woken, pacers := s.heldUp(), s.wokenLate(), max(1, s.host.Pacers)
 	fifo := s.host.Calibration != nil && s.host.Calibration.FIFO
 	switch {
 	case held >= heldUpIsWhy:
 		why := []finding.Finding{say("lateness.host", "held", held), changes, say("lateness.host_advice", "fifo", fifo)}
 		if woken > latenessValid { // it may be all of a median
-			why = append(why, say("lateness.also_producers", "woken", woken, "alone", s.alone(lanes)))
+			why = append(why, say("lateness.also_producers", "woken", woken, "alone", s.alone(pacers)))
 		}
 		return why
 	case woken > max(held, 1-held-woken):
-		return []finding.Finding{say("lateness.producers", "woken", woken), changes, say("lateness.producers_advice", "pacers", lanes, "alone", s.alone(lanes))}
+		return []finding.Finding{say("lateness.producers", "woken", woken), changes, say("lateness.producers_advice", "pacers", pacers, "alone", s.alone(pacers))}
 	}
 	why, advice := s.fellBehindFor()
 	return []finding.Finding{why, changes, advice}
@@ -181,11 +181,11 @@ func (s *subject) fellBehindFor() (why, advice finding.Finding) {
 	return say("lateness.unknown"), say("advice.repeat")
 }
 
-func (s *subject) alone(lanes int) finding.Finding {
-	if u := s.host.Usage; u != nil && int(u.Cores/2) > lanes {
-		return say("lateness.alone", "producers", int(u.Cores/2), "cores", true) // engine.laneRate
+func (s *subject) alone(pacers int) finding.Finding {
+	if u := s.host.Usage; u != nil && int(u.Cores/2) > pacers {
+		return say("lateness.alone", "producers", int(u.Cores/2), "cores", true) // engine.pacerRate
 	}
-	return say("lateness.alone", "producers", lanes)
+	return say("lateness.alone", "producers", pacers)
 }
 
 // heldUp is the fraction of all lateness that cannot be the pacers' own.

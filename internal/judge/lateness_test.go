@@ -12,10 +12,10 @@ import (
 )
 
 // A lot is some messages in a thousand that are alike.
-type lot struct{ perMille, response, late int64 }
+type drawn struct{ perMille, response, late int64 }
 
 // sent has the run send 100 messages for each of a thousand in lots.
-func sent(in *result.Result, lots ...lot) {
+func sent(in *result.Result, lots ...drawn) {
 	recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
 		for _, l := range lots {
 			for range l.perMille * 100 {
@@ -58,7 +58,7 @@ func recorded(in *result.Result, record func(*measure.Sender, *measure.Receiver)
 func TestLatenessIsJudgedByWhatItMoved(t *testing.T) {
 	t.Parallel()
 	moved, same := good(), good()
-	sent(&moved, lot{986, 140_000, 0}, lot{6, 1_000_000, 860_000}, lot{6, 1_000_000, 0}, lot{2, 10_000_000, 0})
+	sent(&moved, drawn{986, 140_000, 0}, drawn{6, 1_000_000, 860_000}, drawn{6, 1_000_000, 0}, drawn{2, 10_000_000, 0})
 	for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
 		if l, r := moved.Latency.Send.Lateness.Percentile(p), moved.Latency.Send.Response.Percentile(p); !r.Supported || 10*l.NS > r.NS {
 			t.Fatalf("at p%v %d of %d ns are lateness; the case needs a tenth at most", p, l.NS, r.NS)
@@ -67,7 +67,7 @@ func TestLatenessIsJudgedByWhatItMoved(t *testing.T) {
 	if c := lateness(of(&moved)).stored(); statusOrFound(c) != result.Suspect || c.Values["p"] != 99.0 || finding.Share(c.Values["part"].(float64)) != "86 %" {
 		t.Errorf("%+v; want it found that lateness moved p99 by 86 %%", c)
 	}
-	sent(&same, lot{990, 1_000_000, 0}, lot{8, 5_000_000, 0}, lot{2, 1_030_000, 1_025_000})
+	sent(&same, drawn{990, 1_000_000, 0}, drawn{8, 5_000_000, 0}, drawn{2, 1_030_000, 1_025_000})
 	if l, r := same.Latency.Send.Lateness.Percentile(99.9), same.Latency.Send.Response.Percentile(99.9); 5*l.NS < r.NS {
 		t.Fatalf("%d of %d ns are lateness at p99.9; the case needs a fifth", l.NS, r.NS)
 	}
@@ -98,22 +98,22 @@ func TestEveryResponseIsJudged(t *testing.T) {
 // A host stall delays the pacers, stalls a thread that only sleeps, and leaves gaps in the load.
 func TestFindingIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	found := func(in result.Result) (told []string) {
+	found := func(in result.Result) (doubtful []string) {
 		for _, c := range Verdict(&in, nil).Checks {
 			if c.Status == result.Suspect || c.Status == result.Invalid {
-				told = append(told, c.Name+">"+c.With)
+				doubtful = append(doubtful, c.Name+">"+c.With)
 			}
 		}
-		return told
+		return doubtful
 	}
 	host := quietHost().Host
 	host.Hiccups.P999NS = 8_000_000
 	late := good()
 	late.Host = host
 	late.Intervals[0].LatestNS = ptr(int64(60_000_000))
-	sent(&late, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
+	sent(&late, drawn{995, 1_000_000, 10}, drawn{5, 10_000_000, 9_000_000})
 	onTime := late
-	sent(&onTime, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 0})
+	sent(&onTime, drawn{995, 1_000_000, 10}, drawn{5, 10_000_000, 0})
 	both := late
 	both.Latency.E2E = result.Pair{Response: onTime.Latency.Send.Response, OnTime: onTime.Latency.Send.OnTime}
 	for what, x := range map[string]struct {
@@ -178,7 +178,7 @@ func TestLatenessHasTheCauseThatIsShown(t *testing.T) {
 
 // byAgent moves the run's host to an agent.
 func byAgent(in *result.Result) {
-	in.Agents = []result.Agent{{Name: "a", Producers: 1, Host: &result.AgentHost{Usage: in.Host.Usage, Lanes: 1}, Cost: in.Evidence.Cost}}
+	in.Agents = []result.Agent{{Name: "a", Producers: 1, Host: &result.AgentHost{Usage: in.Host.Usage, Pacers: 1}, Cost: in.Evidence.Cost}}
 	in.Host.Usage = nil
 }
 
@@ -209,7 +209,7 @@ func TestGeneratorBlamedForUnsentMessages(t *testing.T) {
 func TestLateIsJudgedPerPercentile(t *testing.T) {
 	t.Parallel()
 	in := good()
-	sent(&in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
+	sent(&in, drawn{995, 1_000_000, 10}, drawn{5, 10_000_000, 9_000_000})
 	r := Responses(&in.Latency)[0]
 	for p, want := range map[float64]bool{50: false, 99: false, 99.9: true, 99.999: false, 100: true, 42: false} {
 		if got := Late(r.All, r.OnTime, nil, p); got != want {

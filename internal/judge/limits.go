@@ -65,7 +65,7 @@ const (
 	// That bound, as a multiple of the cost to record a message, which every run measures: choosing,
 	// stamping, handing over and completing one take 2.4 to 3.2 times that (ceilings of 6.2 to 7.5 million
 	// messages/s, 50 to 59 ns to record). The rest is a margin for hosts with other ratios.
-	laneWork = 20
+	pacerWork = 20
 
 	// The largest fraction of the time between two messages of a pacer that recording may take, which is
 	// the most that it can delay the next one: a tenth, as with lateness.

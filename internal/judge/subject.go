@@ -38,7 +38,7 @@ func (s *subject) on(a *result.Agent) *subject {
 	own := *s
 	own.host, own.cost, own.idle = new(result.Host), result.Cost{}, s.idle || a.Producers == 0
 	if h := a.Host; h != nil {
-		own.host = &result.Host{Usage: h.Usage, Lanes: h.Lanes, LaneWaits: h.LaneWaits, Calibration: h.Calibration, Hiccups: h.Hiccups}
+		own.host = &result.Host{Usage: h.Usage, Pacers: h.Pacers, PacerWaits: h.PacerWaits, Calibration: h.Calibration, Hiccups: h.Hiccups}
 	}
 	if a.Cost != nil {
 		own.cost = *a.Cost

@@ -14,24 +14,24 @@ import (
 
 // The names of the checks.
 const (
-	CheckRun      = "run"
-	CheckBooks    = "books"
-	CheckLateness = "lateness"
-	CheckRate     = "offered rate"
-	CheckSamples  = "samples"
-	CheckLedger   = "ledger"
-	CheckOverflow = "overflow"
-	CheckNetwork  = "network"
-	CheckBlocked  = "blocked"
-	CheckReceived = "received rate" // only if nothing is sent
-	CheckDrain    = "drained rate"  // only if a backlog was drained
+	CheckRun        = "run"
+	CheckAccounting = "books"
+	CheckLateness   = "lateness"
+	CheckRate       = "offered rate"
+	CheckSamples    = "samples"
+	CheckLedger     = "ledger"
+	CheckOverflow   = "overflow"
+	CheckNetwork    = "network"
+	CheckBlocked    = "blocked"
+	CheckReceived   = "received rate" // only if nothing is sent
+	CheckDrain      = "drained rate"  // only if a backlog was drained
 )
 
 // Verdict judges a run by its result and against the objectives. It ignores the result's stored verdict.
 // Checks that lack data in a result of an older version do not run (see Again).
 func Verdict(r *result.Result, objectives []Objective) result.Verdict {
 	s := subjectOf(r, objectives)
-	checks := []check{run(s), books(s), failed(s), lateness(s), rate(s), samples(s), ledger(s), overflow(s), steady(s)}
+	checks := []check{run(s), accounting(s), failed(s), lateness(s), rate(s), samples(s), ledger(s), overflow(s), steady(s)}
 	checks = append(checks, hostChecks(s)...)
 	v := result.Verdict{Figures: figuresOf(s)}
 	checks = append(checks, blocked(s), figures(s, v.Figures))
@@ -139,9 +139,9 @@ func (s *subject) measuredNothing() bool {
 	return s.Messages.Sent == 0
 }
 
-func books(s *subject) check {
-	c := valid(CheckBooks, say("books.limit"), say("books.balanced"))
-	if err := Books(s.Result); err != nil {
+func accounting(s *subject) check {
+	c := valid(CheckAccounting, say("books.limit"), say("books.balanced"))
+	if err := Accounting(s.Result); err != nil {
 		c.finds(result.Invalid, say("books.wrong", "error", strings.ReplaceAll(err.Error(), "\n", "; ")), say("books.fault"))
 	}
 	return c
@@ -186,7 +186,7 @@ func rate(s *subject) check {
 		}
 	}
 	ours := s.fellBehind() || s.behindBy(part)
-	late := behind > 0 && s.Host.LaneWaits == 0
+	late := behind > 0 && s.Host.PacerWaits == 0
 	beyond := part > rateShortfall
 	gone, slow := s.vanished(), s.slowStart()
 	waited := len(gone) == 0 && !s.behindBy(1-inWindow) && !late && !beyond && s.waited() && s.evidence.Sent > 0 && inWindow < 1-waitedShortfall

@@ -71,11 +71,10 @@ func (x *stalled) beside(all *measure.Counts, samplings []Sampling) {
 	x.compare(n, math.MaxUint64)
 }
 
-// HostMoved returns by which share of a percentile of a latency this host moved it beyond what it usually
-// adds, as sampled messages show: latency are their latencies, host what this host added to each, rest what
-// is left. It is false if the sample does not stand for the run: its own percentile is another, or too few
-// messages are known.
-func HostMoved(of *result.Percentile, latency, host, rest *measure.Counts, leftOut float64) (moved float64, ok bool) {
+// HostMoved returns which share of a percentile of a latency is this host's at most, as sampled messages show:
+// latency are their latencies, rest is what the network, the system and a full client took of each. It is
+// false if the sample does not stand for the run: its own percentile is another, or too few messages are known.
+func HostMoved(of *result.Percentile, latency, rest *measure.Counts, leftOut float64) (moved float64, ok bool) {
 	if !of.Supported || of.AtLeast || of.P >= 100 || !stats.Supported(latency.Total(), of.P) || !mayLeaveOut(leftOut, of.P) {
 		return 0, false
 	}
@@ -83,7 +82,7 @@ func HostMoved(of *result.Percentile, latency, host, rest *measure.Counts, leftO
 	if math.Abs(float64(sampled-of.NS)) > latenessValid*float64(of.NS) {
 		return 0, false
 	}
-	return max(0, 1-float64(rest.Percentile(of.P)+host.Percentile(50))/float64(max(1, sampled))), true
+	return max(0, 1-float64(rest.Percentile(of.P))/float64(max(1, sampled))), true
 }
 
 // mayLeaveOut reports whether a share of the samples left out moves the rank of percentile p by at most a
@@ -128,7 +127,7 @@ func (s *subject) systemFigures(shared []mark, changes []change) (out []result.F
 			}
 			marks := slices.Concat(shared, s.stallMark(&d, row), changeMark(changes, &d, row))
 			if left := LeftOut(x); !mayLeaveOut(left, row.P) {
-				marks = append(marks, mark{CheckWire, 1, true, say("figure.left_out", "left", left)})
+				marks = append(marks, mark{CheckWire, 1, true, say("figure.left_out", "left", x.Sampled-x.Exact-x.Bounded, "sampled", x.Sampled)})
 			}
 			out = append(out, marked(d.Name+"."+finding.Percentile(row.P), marks))
 		}
@@ -152,7 +151,7 @@ func (s *subject) hostMark(bound []mark, d *Response, row *result.Percentile, sy
 	for _, at := range x.At {
 		switch {
 		case at.P != row.P || at.Moved == nil || *at.Moved >= bound[0].part:
-		case *at.Moved <= latenessValid:
+		case *at.Moved <= movedMost:
 			return nil
 		default:
 			return []mark{{CheckHiccups, *at.Moved, false, say("figure.host", "part", *at.Moved, "without", int64((1-*at.Moved)*float64(row.NS)))}}

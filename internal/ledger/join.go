@@ -130,7 +130,7 @@ func (j *joining) senders(p *Part) error {
 
 // sentUpTo marks n messages as sent, the last of them at the point.
 func (s *stream) sentUpTo(n uint64, last point) {
-	s.sent, s.told, s.line.reached = n, n, n
+	s.sent, s.entered, s.line.reached = n, n, n
 	s.last, s.line.latest = last, last
 }
 

@@ -19,7 +19,7 @@ func steps() int {
 
 func TestJoinedPartsMatchExactLedger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCrew(t, 0)
+		c := newWorkers(t, 0)
 		for range c.draw(steps()) {
 			if c.step() && c.chance(30) {
 				c.live(c.join(c.parts(false), nil))
@@ -51,7 +51,7 @@ func TestJoinedPartsMatchExactLedger(t *testing.T) {
 // others received.
 func TestLostWorkerLeavesLastPartAndDeliveries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCrew(t, 0)
+		c := newWorkers(t, 0)
 		gone, silent := c.draw(len(c.ledgers)), c.chance(20)
 		c.tells = c.tells && !silent
 		for range c.draw(steps()) {
@@ -85,10 +85,10 @@ func TestLostWorkerLeavesLastPartAndDeliveries(t *testing.T) {
 
 		v := newNaive(c.subs)
 		v.process = c.naive.process
-		highest, told := map[uint32]uint64{}, c.naive.adopted
+		highest, adopted := map[uint32]uint64{}, c.naive.adopted
 		for i, a := range c.naive.merged {
-			for ; len(told) > 0 && told[0].merged <= i; told = told[1:] {
-				x := told[0]
+			for ; len(adopted) > 0 && adopted[0].merged <= i; adopted = adopted[1:] {
+				x := adopted[0]
 				x.merged = len(v.merged)
 				v.adopted = append(v.adopted, x)
 			}
@@ -248,7 +248,7 @@ func TestJoinRejectsPartsOfDifferentRuns(t *testing.T) {
 
 func TestJoinedAccountingBalancesBeyondBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCrew(t, 10)
+		c := newWorkers(t, 10)
 		for range c.draw(2 * steps()) {
 			c.step()
 		}

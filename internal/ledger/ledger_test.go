@@ -390,12 +390,12 @@ func TestAccountingIsExactUnderConcurrency(t *testing.T) {
 		})
 	}
 	stop, merged := make(chan struct{}), make(chan struct{})
-	told := [subs]uint64{}
+	counted := [subs]uint64{}
 	var part Part
 	go func() {
 		defer close(merged)
 		for last := false; ; {
-			l.Merge(func(sub int, _ *Event) { told[sub]++ })
+			l.Merge(func(sub int, _ *Event) { counted[sub]++ })
 			l.Complete()
 			// Decoding checks that confirmed messages are sent, and the other invariants of a part.
 			l.Part(&part)
@@ -450,8 +450,8 @@ func TestAccountingIsExactUnderConcurrency(t *testing.T) {
 		if window.Sent != all.Sent/2 || window.Missing != all.Missing/2 || window.Duplicated != all.Duplicated/2 {
 			t.Errorf("Book(%d) of the half that is measured = %+v", sub, window)
 		}
-		if told[sub] != 8*tenth {
-			t.Errorf("%d first deliveries of subscription %d were told; want %d", told[sub], sub, 8*tenth)
+		if counted[sub] != 8*tenth {
+			t.Errorf("%d first deliveries of subscription %d were told; want %d", counted[sub], sub, 8*tenth)
 		}
 		if got := l.Missing(sub); got != tenth {
 			t.Errorf("Missing(%d) = %d; want %d", sub, got, tenth)

@@ -93,11 +93,11 @@ func (v *naive) firstsOf(sub int) map[id]map[int]*arrival {
 		process int
 		id
 	}
-	first, known, told := map[id]map[int]*arrival{}, map[here]bool{}, v.adopted
+	first, known, adopted := map[id]map[int]*arrival{}, map[here]bool{}, v.adopted
 	for i := range v.merged {
-		for ; len(told) > 0 && told[0].merged <= i; told = told[1:] {
-			for m := range told[0].what {
-				known[here{told[0].process, m}] = known[here{told[0].process, m}] || told[0].sub == sub
+		for ; len(adopted) > 0 && adopted[0].merged <= i; adopted = adopted[1:] {
+			for m := range adopted[0].what {
+				known[here{adopted[0].process, m}] = known[here{adopted[0].process, m}] || adopted[0].sub == sub
 			}
 		}
 		a := &v.merged[i]

@@ -142,8 +142,8 @@ func (w *world) merge() error {
 		Sub int
 		Event
 	}
-	told := map[int][]got{}
-	n := w.ledger.Merge(func(sub int, e *Event) { told[sub] = append(told[sub], got{sub, *e}) })
+	merged := map[int][]got{}
+	n := w.ledger.Merge(func(sub int, e *Event) { merged[sub] = append(merged[sub], got{sub, *e}) })
 	w.naive.merge()
 	fresh := w.naive.merged[before:]
 	if n != len(fresh) {
@@ -163,7 +163,7 @@ func (w *world) merge() error {
 				want = append(want, got{sub, a.Event})
 			}
 		}
-		if diff := cmp.Diff(want, told[sub]); diff != "" {
+		if diff := cmp.Diff(want, merged[sub]); diff != "" {
 			return fmt.Errorf("first deliveries of subscription %d (-want +got):\n%s", sub, diff)
 		}
 		if got := w.ledger.LastDelivery(sub); got != last {
@@ -186,8 +186,8 @@ func (w *world) merge() error {
 	return nil
 }
 
-// books compares everything that can be asked at the end.
-func (w *world) books() error {
+// compare compares everything that can be asked at the end.
+func (w *world) compare() error {
 	for sub := range w.consumers {
 		all, window := w.ledger.Book(sub)
 		wantAll, wantWindow := w.naive.book(sub)
@@ -283,7 +283,7 @@ func (w *world) run(steps int) error {
 	if err := w.merge(); err != nil {
 		return err
 	}
-	return w.books()
+	return w.compare()
 }
 
 func TestAccountingMatchesExactLedger(t *testing.T) {

@@ -8,12 +8,12 @@ import (
 // A stream is the sending side of one stream's messages.
 type stream struct {
 	// Owned by the sender, and by anyone when it has stopped.
-	sent  uint64           // messages, which is one above the last sequence
-	last  point            // the largest due and start until now
-	fresh [reachEach]point // of the messages not yet in the timeline
-	told  uint64           // number of messages in the timeline
-	line  timeline
-	_     [64]byte // completions run on other goroutines
+	sent    uint64           // messages, which is one above the last sequence
+	last    point            // the largest due and start until now
+	fresh   [reachEach]point // of the messages not yet in the timeline
+	entered uint64           // number of messages in the timeline
+	line    timeline
+	_       [64]byte // completions run on other goroutines
 
 	// next is twice the head of settled, plus frozen while somebody holds mu.
 	// Messages confirmed in order move it without the lock; see Confirmed.
@@ -97,9 +97,9 @@ func (l *Ledger) Sent(stream uint32, seq uint64, due, start int64) {
 // tell adds the outstanding points to the timeline. It is called by the sender, or by a reader of
 // the books when the sender has stopped.
 func (s *stream) tell() {
-	if s.told < s.sent {
-		s.line.reach(s.sent, s.fresh[s.told%reachEach:(s.sent-1)%reachEach+1])
-		s.told = s.sent
+	if s.entered < s.sent {
+		s.line.reach(s.sent, s.fresh[s.entered%reachEach:(s.sent-1)%reachEach+1])
+		s.entered = s.sent
 	}
 }
 

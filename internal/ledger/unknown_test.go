@@ -152,7 +152,7 @@ func TestMisroutedDeliveryDoesNotDeliverMessage(t *testing.T) {
 		l.Sent(0, seq, int64(seq), int64(seq))
 		l.Confirmed(0, seq)
 	}
-	told := 0
+	events := 0
 	for _, e := range []Event{
 		{Seq: 0, Due: 0},
 		{Seq: 3, Due: 3, Misrouted: true}, // and never where it belongs
@@ -163,7 +163,7 @@ func TestMisroutedDeliveryDoesNotDeliverMessage(t *testing.T) {
 	} {
 		l.Reader(0, 0).Delivered(&e)
 	}
-	l.Merge(func(int, *Event) { told++ })
+	l.Merge(func(int, *Event) { events++ })
 	want := Book{Sent: 4, Confirmed: 4, Delivered: 3, Missing: 1, Misrouted: 3}
 	p := new(Part)
 	l.LastPart(p)
@@ -173,8 +173,8 @@ func TestMisroutedDeliveryDoesNotDeliverMessage(t *testing.T) {
 	}
 	all, window := l.Book(0)
 	joined, joinedWindow := j.Book(0)
-	if diff := cmp.Diff([]Book{want, want}, []Book{all, joined}); diff != "" || told != 3 {
-		t.Errorf("Merge told of %d; want 3. Book of the ledger, and of its part (-want +got):\n%s", told, diff)
+	if diff := cmp.Diff([]Book{want, want}, []Book{all, joined}); diff != "" || events != 3 {
+		t.Errorf("Merge told of %d; want 3. Book of the ledger, and of its part (-want +got):\n%s", events, diff)
 	}
 	if window.Misrouted != 2 || joinedWindow != window {
 		t.Errorf("Misrouted in the window = %d; want 2. Its part has %+v", window.Misrouted, joinedWindow)

@@ -118,14 +118,14 @@ func TestFailingCollectorIsReportedOnce(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	s := httptest.NewServer(&receiver{status: http.StatusServiceUnavailable})
 	defer s.Close()
-	var told []error
-	p, err := Pushing(t.Context(), s.URL+otlpPath, "", filled(), nil, func(err error) { told = append(told, err) })
+	var errs []error
+	p, err := Pushing(t.Context(), s.URL+otlpPath, "", filled(), nil, func(err error) { errs = append(errs, err) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Flush(t.Context())
 	p.Flush(t.Context())
-	if pushes, failures := p.Close(context.Background()); pushes < 3 || failures != pushes || len(told) != 1 {
-		t.Errorf("%d pushes, %d failures, told %v; want three or more, all, and one", pushes, failures, told)
+	if pushes, failures := p.Close(context.Background()); pushes < 3 || failures != pushes || len(errs) != 1 {
+		t.Errorf("%d pushes, %d failures, told %v; want three or more, all, and one", pushes, failures, errs)
 	}
 }

@@ -48,7 +48,7 @@ func Check(ctx context.Context, self string) error {
 		return fmt.Errorf("%w: %w", ErrMissing, err)
 	}
 	defer func() { _ = p.Stop(context.WithoutCancel(ctx)) }()
-	address, err := told(ctx, out)
+	address, err := addressOf(ctx, out)
 	if err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func Check(ctx context.Context, self string) error {
 	return nil
 }
 
-// told reads the address on which the process of a check listens.
-func told(ctx context.Context, out *os.File) (string, error) {
+// addressOf reads the address on which the process of a check listens.
+func addressOf(ctx context.Context, out *os.File) (string, error) {
 	stop := context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Now()) })
 	defer stop()
 	line, err := bufio.NewReader(out).ReadString('\n')

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// simulated returns what measure finds for a lane in virtual time, probed with the trains of one set
+// simulated returns what measure finds for one direction in virtual time, probed with the trains of one set
 // of conditions and behaving according to another.
 func simulated(asked, does Conditions, seed uint64) (m measured) {
 	send := func(t train) (all []arrival) {
-		l := newLane(does, seed)
+		l := newOneWay(does, seed)
 		// A probe repeats its number, so that a changed bit is detected as by a checksum.
 		probe := func(i int) []byte {
 			b := binary.BigEndian.AppendUint32(nil, uint32(i))

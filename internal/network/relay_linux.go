@@ -15,30 +15,30 @@ type relay struct {
 	from, to int // TUN devices
 	began    time.Time
 
-	mu   sync.Mutex
-	lane *lane
+	mu     sync.Mutex
+	oneWay *oneWay
 }
 
 // set changes the conditions. Packets in flight keep theirs.
 func (r *relay) set(c Conditions) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lane.Conditions = c
-	r.lane.busy = 0
+	r.oneWay.Conditions = c
+	r.oneWay.busy = 0
 }
 
 // partition cuts or restores the direction.
 func (r *relay) partition(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lane.cut = on
+	r.oneWay.cut = on
 }
 
 // counts returns what has been done so far.
 func (r *relay) counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.lane.counts
+	return r.oneWay.counts
 }
 
 // burst is how many packets are read before due packets are written again.
@@ -87,27 +87,27 @@ func (r *relay) pass(b []byte) (idle time.Duration, err error) {
 			return 0, fmt.Errorf("reading packets: %w", err)
 		}
 		if n > 0 && b[0]>>4 == 4 { // IPv6 is the kernel's neighbour discovery, for which there is no address here
-			r.lane.take(time.Since(r.began), b[:n])
+			r.oneWay.take(time.Since(r.began), b[:n])
 		}
 	}
 	for {
-		p := r.lane.arrive(time.Since(r.began))
+		p := r.oneWay.arrive(time.Since(r.began))
 		if p == nil {
 			break
 		}
 		_, err := unix.Write(r.to, p)
-		r.lane.done(p)
+		r.oneWay.done(p)
 		switch {
 		case errors.Is(err, unix.EBADF), errors.Is(err, unix.EBADFD):
 			return 0, fmt.Errorf("writing packets: %w", err)
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOBUFS):
-			r.lane.counts.Overflow++
+			r.oneWay.counts.Overflow++
 		} // other errors concern a packet with an invalid header
 	}
 	if more {
 		return 0, nil
 	}
-	at, any := r.lane.next()
+	at, any := r.oneWay.next()
 	if !any {
 		return -1, nil
 	}
@@ -116,5 +116,5 @@ func (r *relay) pass(b []byte) (idle time.Duration, err error) {
 
 // newRelay returns a relay from one device to another.
 func newRelay(from, to int, seed uint64) *relay {
-	return &relay{from: from, to: to, began: time.Now(), lane: newLane(Conditions{}, seed)}
+	return &relay{from: from, to: to, began: time.Now(), oneWay: newOneWay(Conditions{}, seed)}
 }

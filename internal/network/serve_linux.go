@@ -57,17 +57,17 @@ func Main(ctx context.Context, args []string, stdout io.Writer) error {
 		return fmt.Errorf("network: taking orders: %w", err)
 	}
 	defer func() { _ = socket.Close() }()
-	told := announcement{Space: s.path}
-	if told.Nodes, err = l.addNodes(min(spec.Nodes, MostNodes)); err != nil {
+	announced := announcement{Space: s.path}
+	if announced.Nodes, err = l.addNodes(min(spec.Nodes, MostNodes)); err != nil {
 		return err
 	}
-	if told.Network, err = l.prove(spec); err != nil {
+	if announced.Network, err = l.prove(spec); err != nil {
 		return err
 	}
-	told.To, told.From = l.all()
+	announced.To, announced.From = l.all()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	line, err := json.Marshal(told)
+	line, err := json.Marshal(announced)
 	if err != nil {
 		return err
 	}

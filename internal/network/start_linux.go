@@ -20,8 +20,8 @@ import (
 // A Link is the network of a run, for the clients' process, which Enter started. Its methods are safe
 // for concurrent use.
 type Link struct {
-	process *guard.Process
-	told    announcement
+	process   *guard.Process
+	announced announcement
 
 	mu    sync.Mutex // held for an order and its answer
 	conn  net.Conn
@@ -75,7 +75,7 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Link, err error) {
 		if !ok {
 			return nil, refused(text)
 		}
-		if err := json.Unmarshal([]byte(rest), &l.told); err != nil {
+		if err := json.Unmarshal([]byte(rest), &l.announced); err != nil {
 			return nil, fmt.Errorf("making the network: reading its announcement: %w", err)
 		}
 	case <-ctx.Done():
@@ -117,10 +117,10 @@ func Fail(stdout io.Writer, err error) {
 }
 
 // Network returns the requested and the measured network.
-func (l *Link) Network() result.Network { return l.told.Network }
+func (l *Link) Network() result.Network { return l.announced.Network }
 
 // Within calls f on a thread in the servers' namespace; processes that f starts run there.
-func (l *Link) Within(f func() error) error { return within(l.told.Space, f) }
+func (l *Link) Within(f func() error) error { return within(l.announced.Space, f) }
 
 // Done is closed when the link is gone.
 func (l *Link) Done() <-chan struct{} { return l.process.Done() }
@@ -138,7 +138,7 @@ func (l *Link) Cut(to, from bool) error {
 }
 
 // Nodes returns the locations of the Spec's nodes.
-func (l *Link) Nodes() []Node { return l.told.Nodes }
+func (l *Link) Nodes() []Node { return l.announced.Nodes }
 
 // Sever drops all packets between the two addresses of each pair, silently, and restores all other
 // pairs, before it returns.
@@ -151,7 +151,7 @@ func (l *Link) Sever(pairs []Pair) error {
 // Carried returns the counts of both directions since the network was verified.
 func (l *Link) Carried() (to, from Counts, err error) {
 	a, err := l.ask(order{Stat: true})
-	return a.To.minus(l.told.To), a.From.minus(l.told.From), err
+	return a.To.minus(l.announced.To), a.From.minus(l.announced.From), err
 }
 
 // ask sends an order and waits for the answer.

@@ -45,7 +45,7 @@ type Calibration struct {
 }
 
 // Calibrate measures the sleep that waiters use, on the calling goroutine locked to its thread, and
-// decides how `lanes` concurrent waiters should wait. It takes about 0.27 s, at most some 0.4 s,
+// decides how `pacers` concurrent waiters should wait. It takes about 0.27 s, at most some 0.4 s,
 // and leaves the thread as it was. In a bubble of testing/synctest it measures nothing and returns
 // Virtual.
 //
@@ -67,13 +67,13 @@ type Calibration struct {
 // clients it feeds wait for its core measures itself. Cores are those that the process may run on,
 // or GOMAXPROCS if that is less (Go derives it from a cgroup's CPU quota), so call it before
 // raising GOMAXPROCS for the pacers.
-func Calibrate(lanes int) Calibration {
-	cal, _ := calibrate(lanes, false) // only precedence can fail
+func Calibrate(pacers int) Calibration {
+	cal, _ := calibrate(pacers, false) // only precedence can fail
 	return cal
 }
 
 // calibrate measures, with real-time priority or without; the error is that of precede.
-func calibrate(lanes int, first bool) (Calibration, error) {
+func calibrate(pacers int, first bool) (Calibration, error) {
 	c := NewClock()
 	if c.bubble {
 		return Virtual(), nil
@@ -92,7 +92,7 @@ func calibrate(lanes int, first bool) (Calibration, error) {
 		ClockCostNS: clockCost(c),
 		Portable:    portable,
 	}
-	cal.decide(lanes, Cores())
+	cal.decide(pacers, Cores())
 	return cal, nil
 }
 
@@ -108,22 +108,22 @@ func Virtual() Calibration {
 }
 
 // decide sets Margin, Spin and Why from the overshoots.
-func (cal *Calibration) decide(lanes, cores int) {
+func (cal *Calibration) decide(pacers, cores int) {
 	cal.Margin = cal.P99
 	of := "the 99th percentile of the sleep's overshoot"
 	if cal.P99 > marginCap {
 		cal.Margin = min(cal.P50, marginCap)
 		of = fmt.Sprintf("the median of the sleep's overshoot; its 99th percentile, %v, shows a busy host", rounded(cal.P99))
 	}
-	cal.Spin = cores-lanes >= 1
+	cal.Spin = cores-pacers >= 1
 	margin := rounded(cal.Margin)
 	if cal.Spin {
-		cal.free = fmt.Sprintf("%d of %d cores stay free", cores-lanes, cores)
+		cal.free = fmt.Sprintf("%d of %d cores stay free", cores-pacers, cores)
 		cal.Why = fmt.Sprintf("spins the last %v, %s; %s", margin, of, cal.free)
 		return
 	}
 	cal.Why = fmt.Sprintf("does not spin, as %s would take the last of %s, and is late by what the sleep overshoots (median %v)",
-		count(lanes, "lane"), count(cores, "core"), rounded(cal.P50))
+		count(pacers, "pacer"), count(cores, "core"), rounded(cal.P50))
 }
 
 // rounded keeps about three digits of a number of ns.

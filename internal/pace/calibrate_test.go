@@ -45,18 +45,18 @@ func TestCalibrateInABubbleIsVirtual(t *testing.T) {
 
 func TestSpinningLeavesACoreToTheRest(t *testing.T) {
 	for _, c := range []struct {
-		name         string
-		lanes, cores int
-		p50, p99     int64
-		margin       int64
-		spin         bool
-		why          string
+		name          string
+		pacers, cores int
+		p50, p99      int64
+		margin        int64
+		spin          bool
+		why           string
 	}{
-		{"one lane of two cores", 1, 2, 4_000, 11_000, 11_000, true, "spins the last 11µs"},
-		{"one lane of one core", 1, 1, 4_000, 11_000, 11_000, false, "1 lane would take the last of 1 core"},
-		{"two lanes of two cores", 2, 2, 4_000, 11_000, 11_000, false, "2 lanes would take the last of 2 cores"},
-		{"more lanes than cores", 9, 2, 4_000, 11_000, 11_000, false, "median 4µs"},
-		{"no lane, as in closed loop", 0, 1, 4_000, 11_000, 11_000, true, "1 of 1 cores stay free"},
+		{"one pacer of two cores", 1, 2, 4_000, 11_000, 11_000, true, "spins the last 11µs"},
+		{"one pacer of one core", 1, 1, 4_000, 11_000, 11_000, false, "1 pacer would take the last of 1 core"},
+		{"two pacers of two cores", 2, 2, 4_000, 11_000, 11_000, false, "2 pacers would take the last of 2 cores"},
+		{"more pacers than cores", 9, 2, 4_000, 11_000, 11_000, false, "median 4µs"},
+		{"no pacer, as in closed loop", 0, 1, 4_000, 11_000, 11_000, true, "1 of 1 cores stay free"},
 		{"a sleep as long as the cap", 1, 8, 4_000, marginCap, marginCap, true, "the 99th percentile"},
 		{"a host that others use", 1, 8, 4_000, 5_000_000, 4_000, true, "its 99th percentile, 5ms, shows a busy host"},
 		{"times with many digits", 1, 2, 25_727, 1_079_151, 25_727, true, "spins the last 25.7µs, the median of the sleep's overshoot; its 99th percentile, 1.08ms, shows a busy host"},
@@ -64,7 +64,7 @@ func TestSpinningLeavesACoreToTheRest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cal := Calibration{P50: c.p50, P99: c.p99}
-			cal.decide(c.lanes, c.cores)
+			cal.decide(c.pacers, c.cores)
 			if cal.Spin != c.spin || cal.Margin != c.margin {
 				t.Errorf("spin %v with a margin of %d, want %v, %d", cal.Spin, cal.Margin, c.spin, c.margin)
 			}

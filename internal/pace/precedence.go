@@ -52,17 +52,17 @@ func lockFirst() (p *precedence, unlock func(), err error) {
 	}), nil
 }
 
-// CalibrateFIFO is Calibrate(lanes).At(perSecond) for waiters that should use SCHED_FIFO, measured
+// CalibrateFIFO is Calibrate(pacers).At(perSecond) for waiters that should use SCHED_FIFO, measured
 // under that policy too. If they must not, FIFO is not set, Why says why, and the result is that
 // without FIFO.
 //
 // They must not if they would leave no core to the rest, if it is unknown how often they wait, or
 // if they would spin for more than half of the time: a thread under that policy yields its core
 // only while it sleeps. It takes 0.3 s, or twice that if the measurement with FIFO was in vain.
-func CalibrateFIFO(lanes int, perSecond float64) Calibration {
-	why := barred(lanes, Cores(), perSecond)
+func CalibrateFIFO(pacers int, perSecond float64) Calibration {
+	why := barred(pacers, Cores(), perSecond)
 	if why == "" {
-		cal, err := calibrate(lanes, true)
+		cal, err := calibrate(pacers, true)
 		cal = cal.At(perSecond)
 		switch {
 		case cal.virtual:
@@ -75,7 +75,7 @@ func CalibrateFIFO(lanes int, perSecond float64) Calibration {
 			}
 		}
 	}
-	cal := Calibrate(lanes).At(perSecond)
+	cal := Calibrate(pacers).At(perSecond)
 	if !cal.virtual {
 		cal.Why += "; takes no precedence (SCHED_FIFO), as " + why
 	}
@@ -90,12 +90,12 @@ func (cal Calibration) first() Calibration {
 }
 
 // barred returns why pacers must not have real-time priority whatever their margin; "": they may.
-func barred(lanes, cores int, perSecond float64) string {
+func barred(pacers, cores int, perSecond float64) string {
 	switch {
-	case cores-lanes < 1:
-		return fmt.Sprintf("%s would take the last of %s", count(lanes, "lane"), count(cores, "core"))
+	case cores-pacers < 1:
+		return fmt.Sprintf("%s would take the last of %s", count(pacers, "pacer"), count(cores, "core"))
 	case perSecond <= 0:
-		return "it is not known how often a lane would wait (closed loop, trace, or nothing to send)"
+		return "it is not known how often a pacer would wait (closed loop, trace, or nothing to send)"
 	}
 	return ""
 }
@@ -108,7 +108,7 @@ func (cal Calibration) tooBusy(perSecond float64) string {
 	if share <= fifoShare {
 		return ""
 	}
-	return fmt.Sprintf("a lane that spins %v of each of %.0f waits a second would keep a core for over half of the time", time.Duration(spun), perSecond)
+	return fmt.Sprintf("a pacer that spins %v of each of %.0f waits a second would keep a core for over half of the time", time.Duration(spun), perSecond)
 }
 
 // A turn is a waiter's real-time priority while its goroutine is locked: taken initially, given up

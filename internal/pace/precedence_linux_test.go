@@ -198,9 +198,9 @@ func TestCalibrationUnderFIFO(t *testing.T) {
 	mayPrecede(t)
 	defer lockThread()()
 	before := policy(t)
-	lanes, rate := 1, 1000.0
-	cal := CalibrateFIFO(lanes, rate)
-	if want := barred(lanes, Cores(), rate) == ""; cal.FIFO != want {
+	pacers, rate := 1, 1000.0
+	cal := CalibrateFIFO(pacers, rate)
+	if want := barred(pacers, Cores(), rate) == ""; cal.FIFO != want {
 		t.Errorf("FIFO %v, want %v: %s", cal.FIFO, want, cal.Why)
 	}
 	if cal.FIFO && !strings.HasSuffix(cal.Why, "; takes precedence over all else (SCHED_FIFO)") {

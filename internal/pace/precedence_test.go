@@ -8,11 +8,11 @@ import (
 
 func TestPrecedenceRequiresMostlySleeping(t *testing.T) {
 	for _, c := range []struct {
-		name         string
-		lanes, cores int
-		margin       int64
-		perSecond    float64
-		why          string // "": FIFO is used
+		name          string
+		pacers, cores int
+		margin        int64
+		perSecond     float64
+		why           string // "": FIFO is used
 	}{
 		{"few waits", 1, 2, 30_000, 1_000, ""},
 		{"half of a core", 1, 2, 50_000, 10_000, ""},
@@ -21,12 +21,12 @@ func TestPrecedenceRequiresMostlySleeping(t *testing.T) {
 		{"a margin below what is spun anyhow", 1, 2, 0, 200_000, "spins 5µs of each of 200000 waits"},
 		{"without margin", 1, 2, 0, 100_000, ""},
 		{"a rate that is not known", 1, 8, 5_000, 0, "not known how often"},
-		{"the last core", 1, 1, 5_000, 1_000, "1 lane would take the last of 1 core"},
-		{"all cores", 2, 2, 5_000, 1_000, "2 lanes would take the last of 2 cores"},
-		{"lanes of many cores", 4, 16, 20_000, 20_000, ""},
+		{"the last core", 1, 1, 5_000, 1_000, "1 pacer would take the last of 1 core"},
+		{"all cores", 2, 2, 5_000, 1_000, "2 pacers would take the last of 2 cores"},
+		{"pacers of many cores", 4, 16, 20_000, 20_000, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			why := barred(c.lanes, c.cores, c.perSecond)
+			why := barred(c.pacers, c.cores, c.perSecond)
 			if why == "" {
 				why = Calibration{Margin: c.margin}.tooBusy(c.perSecond)
 			}

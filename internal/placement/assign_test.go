@@ -46,8 +46,8 @@ func lists(t testing.TB, producers, consumers string) Spec {
 	return Spec{Producers: parse(producers), Consumers: parse(consumers)}
 }
 
-// told formats who has what: "a: p0 p2 c1".
-func told(shape Shape, workers []Worker, agents []Agent) []string {
+// assigned formats who has what: "a: p0 p2 c1".
+func assigned(shape Shape, workers []Worker, agents []Agent) []string {
 	var out []string
 	for i, s := range workers {
 		text := agents[i].Name + ":"
@@ -98,7 +98,7 @@ func TestPlacement(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, told(tt.shape, workers, tt.agents)); diff != "" {
+			if diff := cmp.Diff(tt.want, assigned(tt.shape, workers, tt.agents)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -216,7 +216,7 @@ func TestImpossiblePlacements(t *testing.T) {
 			t.Parallel()
 			workers, err := Assign(tt.placement, tt.shape, tt.agents)
 			if err == nil {
-				t.Fatalf("dealt: %v", told(tt.shape, workers, tt.agents))
+				t.Fatalf("dealt: %v", assigned(tt.shape, workers, tt.agents))
 			}
 			if diff := cmp.Diff(tt.want, err.Error()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -251,7 +251,7 @@ func TestWhereMessagesCross(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := Crossing(tt.shape, workers); !slices.Equal(tt.want, got) {
-				t.Errorf("%v, want %v, with %v", got, tt.want, told(tt.shape, workers, tt.agents))
+				t.Errorf("%v, want %v, with %v", got, tt.want, assigned(tt.shape, workers, tt.agents))
 			}
 		})
 	}
@@ -322,7 +322,7 @@ func TestEveryClientHasOneAgent(t *testing.T) {
 				least, most = min(least, n), max(most, n)
 			}
 			if most-least > 1 {
-				r.Fatalf("agents have from %d to %d connections: %v", least, most, told(shape, workers, agents))
+				r.Fatalf("agents have from %d to %d connections: %v", least, most, assigned(shape, workers, agents))
 			}
 		}
 		flowing := flows(shape, workers)

@@ -316,7 +316,7 @@ func (d *decoder) forming(s *Scenario, def driver.Definition, has func(driver.Ca
 		other := s.System
 		other.Recipe = r
 		for _, n := range r.Nodes {
-			if broker.Forming(def, n) == r.Name && has(def.Capabilities.With(other.told())) {
+			if broker.Forming(def, n) == r.Name && has(def.Capabilities.With(other.informed())) {
 				return n
 			}
 		}

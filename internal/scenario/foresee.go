@@ -28,9 +28,9 @@ func (s *Scenario) outlook() *outlook {
 	}
 }
 
-// told returns the driver's settings with what the recipe sets for any number of nodes: a driver may
+// informed returns the driver's settings with what the recipe sets for any number of nodes: a driver may
 // support more with them.
-func (s *System) told() driver.Config {
+func (s *System) informed() driver.Config {
 	o := outlook{def: s.Definition, config: driver.Clone(s.Config), recipe: s.Recipe, settings: s.ForRecipe, given: s.given}
 	if s.Recipe != nil {
 		o.servers.Nodes = s.Recipe.Nodes[0]

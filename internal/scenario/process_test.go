@@ -217,8 +217,8 @@ func TestExplicitVersionIsLocated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, told, found := strings.Cut(string(all[0].Explain()), "\n  version: 1 ")
-		if line, _, _ := strings.Cut(told, "nodes:"); found != (want != "") || !strings.HasSuffix(strings.TrimRight(line, " "), want) {
+		_, rest, found := strings.Cut(string(all[0].Explain()), "\n  version: 1 ")
+		if line, _, _ := strings.Cut(rest, "nodes:"); found != (want != "") || !strings.HasSuffix(strings.TrimRight(line, " "), want) {
 			t.Errorf("%s: the line of the version ends with %q, want %q", file, line, want)
 		}
 	}

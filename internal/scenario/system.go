@@ -35,7 +35,7 @@ func (d *decoder) system(s *Scenario) {
 		}
 		d.recipe(sys)
 		d.options(sys, d.in)
-		sys.Definition.Capabilities = def.Capabilities.With(sys.told())
+		sys.Definition.Capabilities = def.Capabilities.With(sys.informed())
 	}
 	d.start(sys)
 }

@@ -85,7 +85,7 @@ func (m *team) agent(t *fleet.AgentReport) result.Agent {
 	if p := t.Part; !p.Missing {
 		a.Cost = &t.Cost
 		a.Host = &result.AgentHost{
-			Usage: &p.Host, Lanes: p.Lanes, LaneWaits: p.LaneWaits, Calibration: &p.Calibration, SlotsAbandoned: p.Abandoned, Hiccups: hiccups(&p.Snapshot.Kinds[measure.Hiccups][measure.Measure], p.Stalls, p.From, p.To),
+			Usage: &p.Host, Pacers: p.Pacers, PacerWaits: p.PacerWaits, Calibration: &p.Calibration, SlotsAbandoned: p.Abandoned, Hiccups: hiccups(&p.Snapshot.Kinds[measure.Hiccups][measure.Measure], p.Stalls, p.From, p.To),
 		}
 		if a.Producers > 0 {
 			a.StartsNS = &t.Starts
@@ -125,7 +125,7 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 		t := &m.team.done.Agents[i]
 		f := t.Facts
 		if t.Procs == 0 { // its last report is missing
-			f = told(&t.About)
+			f = factsOnJoining(&t.About)
 		}
 		f.Agent = t.Name
 		if t.Procs > 0 {
@@ -136,7 +136,7 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 	if x := m.team.done.Starter; x != nil && !x.Part {
 		f := x.Facts
 		if f.Hostname == "" { // nothing is known of it
-			f = told(&x.About)
+			f = factsOnJoining(&x.About)
 		}
 		f.Agent = x.Name
 		all = append(all, f)
@@ -148,8 +148,8 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 	return all
 }
 
-// told returns what a vanished agent said of its host on joining.
-func told(a *protocol.About) host.Facts {
+// factsOnJoining returns what a vanished agent said of its host on joining.
+func factsOnJoining(a *protocol.About) host.Facts {
 	f := host.Facts{Hostname: a.Host, Cores: a.Cores}
 	f.OS, f.Arch, _ = strings.Cut(a.OS, "/")
 	return f

@@ -141,7 +141,7 @@ func latency(raw *engine.Raw, objectives []judge.Objective, asked []float64) res
 // since its agents have the rest each.
 func (m *measurement) hostOf(raw *engine.Raw) result.Host {
 	h := result.Host{
-		Lanes: raw.Lanes, LaneWaits: raw.LaneWaits,
+		Pacers: raw.Pacers, PacerWaits: raw.PacerWaits,
 		LedgerEvicted: raw.Evicted, SlotsAbandoned: raw.Abandoned, BacklogMax: raw.Backlog, DrainNeedsNS: max(raw.DrainNeeds, 0), ListenedNS: int64(raw.Listened),
 	}
 	if m.team.done == nil {

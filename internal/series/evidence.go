@@ -42,7 +42,7 @@ func (m *measurement) evidence(raw *engine.Raw) *result.Evidence {
 	}
 	if s.System.Definition.Capabilities.PublishBlocks {
 		x := raw.Inside
-		e.Blocked = &result.BlockedTime{Untold: x.Untold, PublishNS: x.PublishNS, FullNS: x.FullNS, WokenNS: x.WokenNS, LookedNS: x.WallNS, BusyNS: x.BusyNS}
+		e.Blocked = &result.BlockedTime{Unreported: x.Unreported, PublishNS: x.PublishNS, FullNS: x.FullNS, WokenNS: x.WokenNS, LookedNS: x.WallNS, BusyNS: x.BusyNS}
 	}
 	return e
 }

@@ -34,7 +34,7 @@ func TestUnbalancedAccountingIsReported(t *testing.T) {
 		tt.damage(raw)
 		got := ""
 		e := (&measurement{scenario: &scenario.Scenario{}}).evidence(raw)
-		if err := judge.Books(&result.Result{Messages: raw.Measured, MessagesAll: raw.All, Evidence: e}); err != nil {
+		if err := judge.Accounting(&result.Result{Messages: raw.Measured, MessagesAll: raw.All, Evidence: e}); err != nil {
 			got = err.Error()
 		}
 		if got != tt.want {

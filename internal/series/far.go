@@ -33,12 +33,12 @@ func (m *team) remote() bool {
 	return m.fleet != nil && m.scenario.Placement.Kind != placement.Split
 }
 
-// untold is the reason why some reports of agents are missing; nil if none are.
-func (m *team) untold() error {
+// unreported is the reason why some reports of agents are missing; nil if none are.
+func (m *team) unreported() error {
 	if m.done == nil {
 		return nil
 	}
-	return m.done.Untold
+	return m.done.Unreported
 }
 
 // do executes the run on the fleet.

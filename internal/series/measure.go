@@ -91,7 +91,7 @@ func (m *measurement) event(ev engine.Event) {
 // keep reports the first error of the result folder at once. The folder keeps all, for a report at the end.
 func (m *measurement) keep(err error) {
 	if err != nil {
-		m.told.Do(func() {
+		m.reported.Do(func() {
 			m.observer.Complain(fmt.Errorf("%w; the run goes on", err))
 		})
 	}

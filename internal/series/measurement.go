@@ -26,11 +26,11 @@ type measurement struct {
 	fifo        bool // pacers of this host get real-time priority
 	wire        Wire
 
-	id   string
-	run  uint32
-	cfg  engine.Config // completed by the components
-	cost result.Cost
-	told sync.Once // guards the report of the folder's first error
+	id       string
+	run      uint32
+	cfg      engine.Config // completed by the components
+	cost     result.Cost
+	reported sync.Once // guards the report of the folder's first error
 
 	mu    sync.Mutex // also for the components
 	epoch int64      // on the host's monotonic clock; 0: unknown yet

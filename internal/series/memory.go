@@ -36,9 +36,9 @@ func Fits(f *Fleet, scenarios []*scenario.Scenario) error {
 	return nil
 }
 
-// heedMemory limits this process to its control group's memory, and returns a warning if the messages in
+// checkMemory limits this process to its control group's memory, and returns a warning if the messages in
 // flight of s may not fit; "" if they do, or no limit is known.
-func heedMemory(s *scenario.Scenario) string {
+func checkMemory(s *scenario.Scenario) string {
 	room, limited := host.MemoryRoom()
 	if !limited {
 		return ""

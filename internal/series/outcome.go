@@ -63,12 +63,12 @@ type Outcome struct {
 	// With figures it is a fault of the driver (engine.ErrContract), or nil.
 	Err error
 
-	Books   error  // message accounting does not balance
-	Gone    error  // the system was gone for good before the end
-	Undone  error  // a fault could not be done, or not be undone
-	Failed  string // why the run was aborted; "" if it was not
-	Broken  bool   // messages were lost, or had outcomes the driver rules out
-	Written error  // files that could not be written, one error per line; nil: none
+	Accounting error  // message accounting does not balance
+	Gone       error  // the system was gone for good before the end
+	Undone     error  // a fault could not be done, or not be undone
+	Failed     string // why the run was aborted; "" if it was not
+	Broken     bool   // messages were lost, or had outcomes the driver rules out
+	Written    error  // files that could not be written, one error per line; nil: none
 
 	Probed *capacity.Probed // for a Search: its finding on the rate; nil: the run does not count
 	Line   *suite.Line      // for a Suite: the run's line in the table; nil: interrupted, no line
@@ -89,7 +89,7 @@ func (o *Outcome) Interrupted() bool {
 // Wrong lists the errors to report with a run's figures.
 func (o *Outcome) Wrong() []error {
 	var all []error
-	for _, err := range []error{o.Err, o.Books, o.Undone, o.Gone} {
+	for _, err := range []error{o.Err, o.Accounting, o.Undone, o.Gone} {
 		if err != nil {
 			all = append(all, err)
 		}

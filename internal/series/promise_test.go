@@ -24,7 +24,7 @@ func TestGuaranteeChangesAreFollowed(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 10500*time.Millisecond)
 		defer cancel()
-		var told []promise
+		var seen []promise
 		all := follow(ctx, func(ctx context.Context) (driver.Facts, error) {
 			switch at := time.Since(began); {
 			case at < 2500*time.Millisecond:
@@ -36,12 +36,12 @@ func TestGuaranteeChangesAreFollowed(t *testing.T) {
 				return driver.Facts{Confirms: alone}, nil
 			}
 			return driver.Facts{Confirms: both}, nil
-		}, func() int64 { return int64(time.Since(began)) }, func(p promise) { told = append(told, p) })
+		}, func() int64 { return int64(time.Since(began)) }, func(p promise) { seen = append(seen, p) })
 		want := []promise{{0, both}, {int64(6 * time.Second), alone}, {int64(8 * time.Second), both}}
 		if diff := cmp.Diff(want, all, cmp.AllowUnexported(promise{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(want[1:], told, cmp.AllowUnexported(promise{})); diff != "" {
+		if diff := cmp.Diff(want[1:], seen, cmp.AllowUnexported(promise{})); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 	})

@@ -22,21 +22,21 @@ type pacing struct {
 }
 
 func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
-	if warning := heedMemory(p.scenario); warning != "" {
+	if warning := checkMemory(p.scenario); warning != "" {
 		p.note("%s", warning)
 	}
 	p.observer.Doing("calibrating the pacing clock")
 	cfg := p.scenario.Config(p.id, p.run)
 	cfg.FIFO = p.fifo && p.team.fleet == nil // in a fleet the agents decide
-	cfg.Wire = p.wire != WireOff && p.team.fleet == nil
+	cfg.Wire = p.wire != WireOff
 	cfg.Pace(pace.Cores())
 	if cfg.FIFO && !cfg.Calibration.FIFO {
-		p.observer.Note("--fifo: a lane %s", cfg.Calibration.Why)
+		p.observer.Note("--fifo: a pacer %s", cfg.Calibration.Why)
 	}
 	cfg.Clock = pace.NewClock()
 	cfg.Log = p.host.Log
 	cfg.OnEvent = p.event
-	p.cost, err = truth.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Lanes)
+	p.cost, err = truth.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Pacers)
 	p.cfg = cfg
 	return err
 }

@@ -264,7 +264,7 @@ func (s *Search) next() (*task, error) {
 // add handles a finished run. If it was interrupted, has no figures, or failed other than by its rate, it
 // does not count and the search ends.
 func (s *Search) add(in *Series, o *Outcome) (counts bool, err error) {
-	if o.Result == nil || o.Interrupted() || o.Err != nil || o.Books != nil || o.Written != nil || o.Gone != nil {
+	if o.Result == nil || o.Interrupted() || o.Err != nil || o.Accounting != nil || o.Written != nil || o.Gone != nil {
 		return false, nil
 	}
 	p := s.probing

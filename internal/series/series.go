@@ -241,8 +241,8 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome
 	}
 	o.Result = m.compose(raw)
 	o.Result.Run.Series, o.Result.Run.Repeat, o.Result.Run.Place = t.series, t.repeat, t.place
-	o.Undone = errors.Join(undone(o.Result), m.team.untold(), m.link.broke)
-	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
+	o.Undone = errors.Join(undone(o.Result), m.team.unreported(), m.link.broke)
+	o.Accounting, o.Gone, o.Failed = judge.Accounting(o.Result), raw.Gone, raw.Failed
 	all := raw.All
 	if len(o.Result.Lost().Receivers) > 0 { // messages a dead consumer had not acked are redelivered, late
 		all.Duplicated, all.Reordered = 0, 0

@@ -131,11 +131,11 @@ func (x *Suite) add(in *Series, o *Outcome) (counts bool, err error) {
 		l = item.Failed(strings.ReplaceAll(o.Err.Error(), "\n", "; "))
 	default:
 		l = item.Measured(o.Result, &o.Entry.Environment, filepath.Base(o.Dir), x.Report.Scale)
-		var told []string
+		var wrong []string
 		for _, err := range o.Wrong() {
-			told = append(told, err.Error())
+			wrong = append(wrong, err.Error())
 		}
-		l.Why = strings.Join(told, "; ")
+		l.Why = strings.Join(wrong, "; ")
 	}
 	o.Line = &l
 	x.Report.Add(item, l)

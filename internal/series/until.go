@@ -93,8 +93,8 @@ func (u *Until) More(entries []result.Entry) bool {
 	return false
 }
 
-// Told describes each side in a line of its own.
-func (u *Until) Told() []string {
+// Sides describes each side in a line of its own.
+func (u *Until) Sides() []string {
 	var lines []string
 	write := func(v float64) string { return quantity.Time(int64(v)) }
 	if strings.HasSuffix(u.Figure, ".rate") {

@@ -44,6 +44,9 @@ func (m *measurement) wireOf(raw *engine.Raw, r *result.Result) *result.Wire {
 	if x.Missing != "" && m.wire == WireOn {
 		m.observer.Note("--wire: %s", x.Missing)
 	}
+	if x.Send != nil || x.E2E != nil { // an agent's host may not allow it
+		x.Missing = ""
+	}
 	return x
 }
 
@@ -106,7 +109,7 @@ func partsOf(p *wire.Parts, of *result.Dist, beside *measure.Counts, usual int64
 			HeldNS: mean(l.Held), HostOutNS: mean(l.HostOut), SystemNS: mean(l.System), HostInNS: mean(l.HostIn),
 			HostShare: float64(l.HostNS()) / total, HostMost: float64(l.HostNS()+l.Held) / total,
 		}
-		if moved, ok := judge.HostMoved(&row, &p.Latency, &p.Host, &p.Rest, judge.LeftOut(x)); ok {
+		if moved, ok := judge.HostMoved(&row, &p.Latency, &p.Rest, judge.LeftOut(x)); ok {
 			at.Moved = &moved
 		}
 		x.At = append(x.At, at)

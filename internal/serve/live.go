@@ -27,7 +27,7 @@ import (
 // Limits of following runs.
 const (
 	mostWatching = 16                     // readers at once
-	betweenTold  = 250 * time.Millisecond // between a reader's updates: at most four a second
+	updateEvery  = 250 * time.Millisecond // between a reader's updates: at most four a second
 	betweenLooks = 200 * time.Millisecond // between checks of the end of a file
 	mostPoints   = 600                    // latest points sent at once
 	mostEvents   = 50                     // likewise
@@ -179,8 +179,8 @@ type busyness struct {
 	Busy float64 `json:"busy"` // fraction of all cores
 }
 
-// A toldEvent is an event in words.
-type toldEvent struct {
+// An eventText is an event in words.
+type eventText struct {
 	T    float64 `json:"t"`
 	Kind string  `json:"kind"`
 	Text string  `json:"text"`
@@ -192,7 +192,7 @@ type news struct {
 	Points []point     `json:"points,omitempty"`
 	Counts []counted   `json:"counts,omitempty"`
 	Kept   []objective `json:"objectives,omitempty"`
-	Events []toldEvent `json:"events,omitempty"`
+	Events []eventText `json:"events,omitempty"`
 	Host   *busyness   `json:"host,omitempty"`
 	From   *float64    `json:"from,omitempty"` // start of the measured window, the zero of time
 	Ended  bool        `json:"ended,omitempty"`
@@ -244,7 +244,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	if !tell("event: begin\ndata: {}\n\n") {
 		return
 	}
-	tick := time.NewTicker(betweenTold)
+	tick := time.NewTicker(updateEvery)
 	defer tick.Stop()
 	beat := time.Now()
 	for over := false; ; {
@@ -284,7 +284,7 @@ type course struct {
 	points []point // not sent yet
 	counts []counted
 	kept   []objective
-	events []toldEvent
+	events []eventText
 	host   *busyness
 	from   *float64
 }
@@ -468,12 +468,12 @@ func (c *course) happened(ctx context.Context) {
 		if e.Kind == "phase" && e.Text == measure.Measure.String() {
 			c.from = new(float64(e.TNS) / 1e9)
 		}
-		told := toldEvent{float64(e.TNS) / 1e9, layout.Printable(cutTo(e.Kind, 40)), layout.Printable(cutTo(e.Text, 300)), max(1, e.Count)}
+		text := eventText{float64(e.TNS) / 1e9, layout.Printable(cutTo(e.Kind, 40)), layout.Printable(cutTo(e.Text, 300)), max(1, e.Count)}
 		if n := len(c.events); n > 0 && e.Kind == "hiccup" && c.events[n-1].Kind == e.Kind { // of many in a row the last one
-			told.N += c.events[n-1].N
+			text.N += c.events[n-1].N
 			c.events = c.events[:n-1]
 		}
-		c.events = recent(c.events, told, mostEvents)
+		c.events = recent(c.events, text, mostEvents)
 		c.mu.Unlock()
 	}
 }

@@ -137,7 +137,7 @@ func TestPageFollowsRunToEnd(t *testing.T) {
 	}
 	got, _ := first.points(3) // the fourth second may still grow
 	want := "1: 100/s, 2: 200/s, 3: 300/s"
-	if text := told(got); text != want {
+	if text := formatted(got); text != want {
 		t.Errorf("the page was told %q, want %q", text, want)
 	}
 	if p := got[0]; p.Of != "e2e response" || p.P99 == nil || *p.P99 < 990 || *p.P99 > 1010 || p.Phase != "measure" {
@@ -152,7 +152,7 @@ func TestPageFollowsRunToEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.ends()
-	var events []toldEvent
+	var events []eventText
 	for {
 		x, ok := first.next()
 		if !ok {
@@ -163,7 +163,7 @@ func TestPageFollowsRunToEnd(t *testing.T) {
 			break
 		}
 	}
-	if text := told(got); text != want+", 4: 400/s" {
+	if text := formatted(got); text != want+", 4: 400/s" {
 		t.Errorf("in all the page was told %q", text)
 	}
 	if status, head, _ := get(t, srv.URL+"/live?dir=now", nil); status != 303 || head.Get("Location") != "/run?dir=now" {
@@ -216,7 +216,7 @@ func TestPageShowsCountsAndObjectives(t *testing.T) {
 	}
 }
 
-func told(points []point) string {
+func formatted(points []point) string {
 	var parts []string
 	for _, p := range points {
 		parts = append(parts, fmt.Sprintf("%.0f: %.0f/s", p.T, *p.Sent))
@@ -253,7 +253,7 @@ func TestPageUpdatesAreRateLimited(t *testing.T) {
 	}
 	<-ended
 	// The end is sent at once: one more.
-	if most := int(time.Since(began)/betweenTold) + 1; times > most {
+	if most := int(time.Since(began)/updateEvery) + 1; times > most {
 		t.Errorf("told %d times in %v, want at most %d", times, time.Since(began), most)
 	}
 }

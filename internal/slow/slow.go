@@ -15,7 +15,7 @@ import (
 
 // Limits and thresholds.
 const (
-	mostSpells   = 100_000                // per cause
+	mostEpisodes = 100_000                // per cause
 	collecting   = 20 * time.Millisecond  // before its end, a garbage collection may slow a message
 	around       = 100 * time.Millisecond // instantaneous events count this long before and after
 	twice        = 2                      // times the frequency expected by chance
@@ -48,18 +48,18 @@ const (
 	Halted  = "a server was stopped"
 )
 
-// A spell is an episode of a cause.
-type spell struct{ from, to int64 }
+// An episode is an episode of a cause.
+type episode struct{ from, to int64 }
 
 // A Course is what happened in a run, by cause. Its zero value is empty.
 type Course struct {
-	spells  map[string][]spell
-	seconds map[string][]second // by the agent of the host
+	episodes map[string][]episode
+	seconds  map[string][]second // by the agent of the host
 }
 
 // A second is the relevant figures of a host sample, about a second.
 type second struct {
-	spell
+	episode
 	figures                        [figures]float64 // NaN if unknown
 	stolen, waiting, hasNo, halted bool
 }
@@ -71,11 +71,11 @@ var figureNames = [figures]string{Flushes, Written, Read, Faults, Busy}
 
 // Add records an episode of a cause, with instants since the epoch.
 func (c *Course) Add(what string, from, to int64) {
-	if c.spells == nil {
-		c.spells = map[string][]spell{}
+	if c.episodes == nil {
+		c.episodes = map[string][]episode{}
 	}
-	if all := c.spells[what]; len(all) < mostSpells && to >= from {
-		c.spells[what] = append(all, spell{from, to})
+	if all := c.episodes[what]; len(all) < mostEpisodes && to >= from {
+		c.episodes[what] = append(all, episode{from, to})
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *Course) Second(x *host.Sample) {
 		c.seconds = map[string][]second{}
 	}
 	all := c.seconds[x.Agent]
-	if len(all) >= mostSpells || x.ToNS <= x.FromNS {
+	if len(all) >= mostEpisodes || x.ToNS <= x.FromNS {
 		return
 	}
 	perSecond := func(n *uint64) float64 {
@@ -120,7 +120,7 @@ func (c *Course) Second(x *host.Sample) {
 		return float64(*n) * 1e9 / float64(x.ToNS-x.FromNS)
 	}
 	h := &x.Host
-	s := second{spell: spell{x.FromNS, x.ToNS}, figures: [figures]float64{
+	s := second{episode: episode{x.FromNS, x.ToNS}, figures: [figures]float64{
 		perSecond(h.DiskFlushes), perSecond(h.DiskWrittenBytes), perSecond(h.DiskReadBytes), perSecond(h.MajorFaults), serverCores(x),
 	}}
 	cores := 0.0
@@ -148,37 +148,37 @@ func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int6
 	}
 	slices.Sort(latencies)
 	typical := latencies[len(latencies)/2]
-	all := map[string][]spell{}
-	for what, spells := range c.spells {
+	all := map[string][]episode{}
+	for what, episodes := range c.episodes {
 		if what == Hiccup { // a stall of a millisecond does not explain a message that took a hundred
-			spells = slices.DeleteFunc(slices.Clone(spells), func(x spell) bool { return hiccups*(x.to-x.from) < typical })
+			episodes = slices.DeleteFunc(slices.Clone(episodes), func(x episode) bool { return hiccups*(x.to-x.from) < typical })
 		}
-		all[what] = joined(spells)
+		all[what] = joined(episodes)
 	}
 	for _, seconds := range c.seconds {
-		for what, spells := range judged(seconds) {
-			all[what] = joined(append(all[what], spells...))
+		for what, episodes := range judged(seconds) {
+			all[what] = joined(append(all[what], episodes...))
 		}
 	}
 	s := &result.Slowest{Of: of, Messages: slices.Clone(messages), Clusters: Clusters(messages)}
 	apart := bursts(s.Clusters)
 	s.PeriodNS = period(s.Clusters)
-	for what, spells := range all {
+	for what, episodes := range all {
 		n := 0
 		for i := range s.Messages {
-			if m := &s.Messages[i]; meets(spells, m.DueNS, m.AtNS) {
+			if m := &s.Messages[i]; meets(episodes, m.DueNS, m.AtNS) {
 				m.Beside = append(m.Beside, what)
 				n++
 			}
 		}
 		if n > 0 {
-			met := met(spells, apart)
+			met := met(episodes, apart)
 			chances := make([]float64, len(apart))
 			for i, b := range apart {
-				chances[i] = chance(spells, b.to-b.from, from, to)
+				chances[i] = chance(episodes, b.to-b.from, from, to)
 			}
 			s.Beside = append(s.Beside, result.Beside{
-				What: what, Messages: n, Spells: met, Chance: atLeast(met, chances), ByChance: chance(spells, typical, from, to),
+				What: what, Messages: n, Episodes: met, Chance: atLeast(met, chances), ByChance: chance(episodes, typical, from, to),
 			})
 		}
 	}
@@ -196,25 +196,25 @@ func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int6
 // explain. Messages of one burst count once.
 func Tells(s *result.Slowest, b result.Beside) bool {
 	share := float64(b.Messages) / float64(len(s.Messages))
-	return b.Spells > 0 && b.Chance <= seldom/causes && 3*b.Messages >= len(s.Messages) && share >= twice*b.ByChance
+	return b.Episodes > 0 && b.Chance <= seldom/causes && 3*b.Messages >= len(s.Messages) && share >= twice*b.ByChance
 }
 
 // bursts merges clusters less than a second apart, since host figures are per second.
-func bursts(clusters []result.SlowCluster) (all []spell) {
+func bursts(clusters []result.SlowCluster) (all []episode) {
 	for _, c := range clusters {
 		if last := len(all) - 1; last >= 0 && c.FromNS-all[last].to < int64(time.Second) {
 			all[last].to = max(all[last].to, c.ToNS)
 			continue
 		}
-		all = append(all, spell{c.FromNS, c.ToNS})
+		all = append(all, episode{c.FromNS, c.ToNS})
 	}
 	return all
 }
 
 // met is how many bursts overlap joined spells, or how many spells overlap bursts, the smaller: several
 // bursts within one long spell count once.
-func met(spells, bursts []spell) int {
-	count := func(of, others []spell) (n int) {
+func met(episodes, bursts []episode) int {
+	count := func(of, others []episode) (n int) {
 		for _, x := range of {
 			if meets(others, x.from, x.to) {
 				n++
@@ -222,7 +222,7 @@ func met(spells, bursts []spell) int {
 		}
 		return n
 	}
-	return min(count(bursts, spells), count(spells, bursts))
+	return min(count(bursts, episodes), count(episodes, bursts))
 }
 
 // atLeast is the probability that at least n of independent events happen.
@@ -245,11 +245,11 @@ func atLeast(n int, chances []float64) float64 {
 }
 
 // joined sorts spells and merges those that touch.
-func joined(spells []spell) []spell {
-	spells = slices.Clone(spells)
-	slices.SortFunc(spells, func(a, b spell) int { return cmp.Compare(a.from, b.from) })
-	var all []spell
-	for _, x := range spells {
+func joined(episodes []episode) []episode {
+	episodes = slices.Clone(episodes)
+	slices.SortFunc(episodes, func(a, b episode) int { return cmp.Compare(a.from, b.from) })
+	var all []episode
+	for _, x := range episodes {
 		if last := len(all) - 1; last >= 0 && x.from <= all[last].to {
 			all[last].to = max(all[last].to, x.to)
 			continue
@@ -260,20 +260,20 @@ func joined(spells []spell) []spell {
 }
 
 // meets reports whether any of joined spells overlaps an interval.
-func meets(spells []spell, from, to int64) bool {
-	i, _ := slices.BinarySearchFunc(spells, from, func(x spell, at int64) int { return cmp.Compare(x.to, at) })
-	return i < len(spells) && spells[i].from <= to
+func meets(episodes []episode, from, to int64) bool {
+	i, _ := slices.BinarySearchFunc(episodes, from, func(x episode, at int64) int { return cmp.Compare(x.to, at) })
+	return i < len(episodes) && episodes[i].from <= to
 }
 
 // chance is the fraction of the window's instants at which a message that takes that long, due then,
 // overlaps one of joined spells.
-func chance(spells []spell, takes, from, to int64) float64 {
+func chance(episodes []episode, takes, from, to int64) float64 {
 	if to <= from {
 		return 0
 	}
-	longer := make([]spell, len(spells))
-	for i, x := range spells {
-		longer[i] = spell{x.from - takes, x.to}
+	longer := make([]episode, len(episodes))
+	for i, x := range episodes {
+		longer[i] = episode{x.from - takes, x.to}
 	}
 	met := int64(0)
 	for _, x := range joined(longer) {
@@ -321,8 +321,8 @@ func period(all []result.SlowCluster) *int64 {
 }
 
 // judged finds, by cause, the outliers among a host's seconds.
-func judged(seconds []second) map[string][]spell {
-	all := map[string][]spell{}
+func judged(seconds []second) map[string][]episode {
+	all := map[string][]episode{}
 	for k, what := range figureNames {
 		var values []float64
 		for i := range seconds {
@@ -337,7 +337,7 @@ func judged(seconds []second) map[string][]spell {
 		median := values[len(values)/2]
 		for i := range seconds {
 			if v := seconds[i].figures[k]; v > 0 && v > often*median {
-				all[what] = append(all[what], seconds[i].spell)
+				all[what] = append(all[what], seconds[i].episode)
 			}
 		}
 	}
@@ -345,7 +345,7 @@ func judged(seconds []second) map[string][]spell {
 		x := &seconds[i]
 		for what, is := range map[string]bool{Stolen: x.stolen, Waiting: x.waiting, Gone: x.hasNo, Halted: x.halted} {
 			if is {
-				all[what] = append(all[what], x.spell)
+				all[what] = append(all[what], x.episode)
 			}
 		}
 	}

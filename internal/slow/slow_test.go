@@ -37,7 +37,7 @@ func TestSlowMessagesInCommon(t *testing.T) {
 			{FromNS: 1001 * ms, ToNS: 1061 * ms, Messages: 3}, {FromNS: 3050 * ms, ToNS: 3100 * ms, Messages: 1}, {FromNS: 5000 * ms, ToNS: 5050 * ms, Messages: 1},
 		},
 		// A message of 51 ms meets the hiccup when it is due from 949 to 1050 ms, the event from 2849 to 3100 ms.
-		Beside: []result.Beside{{What: "hiccup", Messages: 3, Spells: 1, Chance: 0.0306811, ByChance: 0.0101}, {What: "disconnected", Messages: 1, Spells: 1, Chance: 0.07409125, ByChance: 0.0251}},
+		Beside: []result.Beside{{What: "hiccup", Messages: 3, Episodes: 1, Chance: 0.0306811, ByChance: 0.0101}, {What: "disconnected", Messages: 1, Episodes: 1, Chance: 0.07409125, ByChance: 0.0251}},
 	}
 	for i, beside := range [][]string{{"hiccup"}, {"hiccup"}, {"hiccup"}, {"disconnected"}, nil} {
 		want.Messages[i].Beside = beside
@@ -145,7 +145,7 @@ func TestEpisodesAreCounted(t *testing.T) {
 			}
 		}
 		s := c.Explain("e2e", messages, 0, 10_000*ms)
-		if b := s.Beside[0]; b.Messages != 20 || b.Spells != int(stalls) || Tells(s, b) != want {
+		if b := s.Beside[0]; b.Messages != 20 || b.Episodes != int(stalls) || Tells(s, b) != want {
 			t.Errorf("%d stalls: %+v, told: %v; want it %v", stalls, b, Tells(s, b), want)
 		}
 	}

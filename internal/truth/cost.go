@@ -27,9 +27,9 @@ const (
 // and batches. It measures a pacer's throughput with the driver noop only if the plan's rate per pacer
 // is high enough to matter, which takes 0.15 s; it always measures the cost of recording, which takes
 // some milliseconds. No other run may be in progress.
-func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes int) (result.Cost, error) {
+func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, pacers int) (result.Cost, error) {
 	c := result.Cost{RecordNS: recordCost(engine.Stages(plan))}
-	if judge.Light(c, engine.HighestRate(plan)/float64(max(1, lanes))) {
+	if judge.Light(c, engine.HighestRate(plan)/float64(max(1, pacers))) {
 		return c, nil
 	}
 	cfg := noopRun(Options{}, cal)

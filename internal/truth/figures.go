@@ -130,7 +130,7 @@ func noopRun(o Options, cal pace.Calibration) engine.Config {
 			Seed: 1, Producers: 1, Destinations: 1, BatchMin: 1, BatchMax: 1, Sizes: []schedule.WeightedSize{{Bytes: size, Weight: 1}},
 		},
 		Mode: engine.Produce, Settle: driver.SettleNone, InFlight: inFlight, Drain: time.Second,
-		Lanes: 1, Calibration: cal, Clock: pace.NewClock(), Log: o.Log,
+		Pacers: 1, Calibration: cal, Clock: pace.NewClock(), Log: o.Log,
 	}
 }
 

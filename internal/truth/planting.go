@@ -44,7 +44,7 @@ func (p planting) check(ctx context.Context, o Options) (Check, error) {
 			Producers: p.producers, Destinations: 1, BatchMin: 1, BatchMax: 1, Sizes: []schedule.WeightedSize{{Bytes: size, Weight: 1}},
 		},
 		Mode: engine.Stream, Subscriptions: p.subscriptions, Consumers: p.consumers, Settle: driver.SettleNone,
-		InFlight: plantedMessages, Drain: plantedDrain, Lanes: 1,
+		InFlight: plantedMessages, Drain: plantedDrain, Pacers: 1,
 		// Nothing is timed: an empty calibration leaves the process's settings alone, so that this can run
 		// beside a timed check.
 		Calibration: pace.Calibration{}, Clock: pace.NewClock(), Log: o.Log,

@@ -60,7 +60,7 @@ func execute(ctx context.Context, o Options, cal pace.Calibration, plan schedule
 	t.raw, err = coordinator.Alone(ctx, nil, engine.Config{
 		RunID: "truth", Run: runNumber, Definition: t.system.definition(), Options: t.system, Plan: plan,
 		Mode: engine.Produce, Settle: driver.SettleNone, InFlight: len(t.due), Drain: 10 * time.Second,
-		Lanes: 1, Calibration: cal, Clock: clock, Log: o.Log,
+		Pacers: 1, Calibration: cal, Clock: clock, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("running against a stand-in: %w", err)

@@ -248,7 +248,7 @@ func (t *single) next(scenario string) (command, why string) {
 	warmUp, behind := t.unsteady()
 	warmUp = cmp.Or(warmUp, t.warmUpFor(judge.CheckRate))
 	switch {
-	case t.finds(judge.CheckBooks):
+	case t.finds(judge.CheckAccounting):
 		return "", ""
 	case r.Run.Interrupted && !fleet:
 		return again, "runs it to its end"
@@ -262,9 +262,9 @@ func (t *single) next(scenario string) (command, why string) {
 		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "has the errors"
 	case t.finds(judge.CheckSamples) && !fleet:
 		return again + " --measure " + flagTime(math.Max(10, 2*r.Run.MeasureS)), "more samples"
-	case bounded && !closed && carried > 0 && !fleet && (behind != "" || r.Host.LaneWaits > 0 && t.finds(judge.CheckLateness)):
+	case bounded && !closed && carried > 0 && !fleet && (behind != "" || r.Host.PacerWaits > 0 && t.finds(judge.CheckLateness)):
 		return search()
-	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0 && !fleet:
+	case t.finds(judge.CheckLateness) && r.Host.PacerWaits > 0 && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that the system takes"
 	case warmUp != "" && !fleet && !t.finds(judge.CheckLateness, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling): // else the host may have been busy at the start
 		return again + " " + warmUp, "leaves the warm-up out"

@@ -25,7 +25,7 @@ func TestNextCommandFitsFindings(t *testing.T) {
 		"nothing":     {func(*result.Result) {}, "weir run 'a b/scenario.yaml' --repeat 6"},
 		"a busy host": {suspect(judge.CheckCPU, "", ""), "weir doctor"},
 		"a warm-up":   {suspect(judge.CheckSteady, "", "Use a warm-up of 11 s (--warmup 11s)."), "weir run 'a b/scenario.yaml' --warmup 11s"},
-		"first seconds that differ on a host that woke lanes late": {func(r *result.Result) {
+		"first seconds that differ on a host that woke pacers late": {func(r *result.Result) {
 			suspect(judge.CheckSteady, "", "If the system was warming up, use a warm-up of 11 s (--warmup 11s).")(r)
 			r.Verdict.Checks = append(r.Verdict.Checks, result.Check{Name: judge.CheckLateness, Status: result.Suspect})
 		}, "weir doctor"},
@@ -51,7 +51,7 @@ func TestNextCommandFitsFindings(t *testing.T) {
 			r.Stages = make([]result.Stage, 2)
 		}, "weir run 'a b/scenario.yaml' --rate 390/s"},
 		"something drifts": {suspect(judge.CheckSteady, "", ""), "weir run 'a b/scenario.yaml' --measure 20s"},
-		"books":            {suspect(judge.CheckBooks, "", ""), ""},
+		"books":            {suspect(judge.CheckAccounting, "", ""), ""},
 		"loss":             {func(r *result.Result) { r.MessagesAll.Lost = 1 }, "less 'a b/events.jsonl'"},
 		"a short drain":    {func(r *result.Result) { r.MessagesAll.Pending, r.Host.DrainNeedsNS = 1, 90e9 }, "weir run 'a b/scenario.yaml' --drain 3m0s"},
 		"an interruption":  {func(r *result.Result) { r.Run.Interrupted = true }, "weir run 'a b/scenario.yaml'"},

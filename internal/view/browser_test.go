@@ -304,6 +304,10 @@ func TestBrowserDoesNotExecuteHostileNames(t *testing.T) {
 	e.Course.tracks[e.Course.hosts[0].track("cores "+evil)] = e.Course.tracks["sent"]
 	e.Course.marks = append(e.Course.marks, happening{at: 3, kind: evil, text: evil, count: 1})
 	seenAs(t, ctx, html1(t, e, Options{}), 1280)
+	asked[bool](t, ctx, `(() => { for (const d of document.querySelectorAll("details")) d.open = true; return true })()`)
+	if err := chromedp.Run(ctx, chromedp.WaitReady("#c-host0-cpu-d", chromedp.ByQuery)); err != nil {
+		t.Fatal(err)
+	}
 	x, y := whereAt(t, ctx, "c-host0-cpu", e.Course, 4.5)
 	press(t, ctx, [2]float64{x, y})
 	if got := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.Contains(got, evil) {
@@ -369,7 +373,7 @@ func TestPageDataMatchesItsCharts(t *testing.T) {
 				X, To, Y []*float64
 			}
 		}
-		Mosaics map[string]packed
+		Data struct{ E2E, Send packed }
 	}
 	if err := json.Unmarshal([]byte(m[1]), &data); err != nil {
 		t.Fatal(err)
@@ -390,10 +394,92 @@ func TestPageDataMatchesItsCharts(t *testing.T) {
 			t.Errorf("its first line is %+v", l)
 		}
 	}
-	if !found || len(data.Mosaics["e2e"].From) != len(seconds) || data.Mosaics["send"].From != nil {
+	if !found || len(data.Data.E2E.From) != len(seconds) || data.Data.Send.From != nil {
 		t.Errorf("the chart or the latencies are missing: %v", found)
 	}
 	if several := new(strings.Builder); OverviewHTML(several, []Entry{e, e}, Options{}) != nil || strings.Contains(several.String(), `"half"`) {
 		t.Error("a page of several runs holds the latencies of each")
+	}
+}
+
+// Opens a run among several, points at its percentiles, zooms by the address and saves a chart.
+func TestBrowserBuildsChartsWhenOpened(t *testing.T) {
+	t.Parallel()
+	ctx := browserOf(t)
+	var entries []Entry
+	for i := range 2 {
+		e, _ := explored(t)
+		e.Result.Run.ID, e.Result.Run.Name, e.Dir = fmt.Sprint("id", i), fmt.Sprint("name", i), fmt.Sprint("r/", i)
+		entries = append(entries, e)
+	}
+	seenAs(t, ctx, rendered(t, OverviewHTML, entries, Options{}), 1280)
+	const inside = `[...document.querySelectorAll("details")].find(d => d.textContent.includes("name0 "))`
+	if n := asked[int](t, ctx, inside+`.querySelectorAll("svg").length`); n != 0 {
+		t.Errorf("%d charts of a closed run are built", n)
+	}
+	asked[bool](t, ctx, `(() => { [...document.querySelectorAll("details")].forEach(d => d.open = true); return true })()`)
+	if err := chromedp.Run(ctx, chromedp.WaitReady("#c1-send-d", chromedp.ByQuery)); err != nil {
+		t.Fatal(err)
+	}
+	if n := asked[int](t, ctx, `document.querySelectorAll("template, p.later").length`); n != 0 {
+		t.Errorf("%d charts of open runs are not built", n)
+	}
+	if asked[string](t, ctx, `document.getElementById("c1-e2e-time-d").closest("svg").querySelector("path.line").getAttribute("d") || ""`) == "" {
+		t.Error("a line over time is not drawn")
+	}
+	asked[bool](t, ctx, `(() => { document.getElementById("c1-send-d").closest("svg").focus(); return true })()`)
+	if err := chromedp.Run(ctx, chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight)); err != nil {
+		t.Fatal(err)
+	}
+	if tip := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.Contains(tip, "response ") || !strings.Contains(tip, " of ") {
+		t.Errorf("the values by key are %q; want a percentile with its samples", tip)
+	}
+	asked[bool](t, ctx, `(() => {
+		window.saved = [];
+		URL.createObjectURL = (b) => { b.text().then((s) => saved.push(b.type + " " + s.slice(0, 400))); return "#"; };
+		const figure = document.getElementById("c1-e2e-time-d").closest("figure");
+		figure.querySelectorAll(".save button").forEach(b => b.click());
+		return true;
+	})()`)
+	if err := chromedp.Run(ctx, chromedp.Poll(`window.saved.length === 3`, nil)); err != nil {
+		t.Fatal(err)
+	}
+	all := asked[string](t, ctx, `saved.sort().join("\n")`)
+	for _, want := range []string{"image/png", "image/svg+xml <svg", "text/csv series,from_s,to_s,ns\np50,0,1,"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("what is saved lacks %q: %.600s", want, all)
+		}
+	}
+}
+
+// The address keeps the zoom, and events can be reached by key.
+func TestBrowserZoomIsInTheAddress(t *testing.T) {
+	t.Parallel()
+	ctx := browserOf(t)
+	e, _ := explored(t)
+	seenAs(t, ctx, html1(t, e, Options{}), 1280)
+	asked[bool](t, ctx, `(() => { document.getElementById("c-e2e-time-d").closest("svg").focus(); return true })()`)
+	if err := chromedp.Run(ctx, chromedp.KeyEvent("e"), chromedp.KeyEvent("e")); err != nil {
+		t.Fatal(err)
+	}
+	if tip := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.Contains(tip, "fault: stop") {
+		t.Errorf("the second event by key is %q", tip)
+	}
+	if n := asked[int](t, ctx, `document.querySelectorAll(".cursor:not(.off)").length`); n < 3 {
+		t.Errorf("%d charts have the cursor; want all over time", n)
+	}
+	if err := chromedp.Run(ctx, chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(input.ModifierShift)), chromedp.KeyEvent(kb.Enter)); err != nil {
+		t.Fatal(err)
+	}
+	hash := asked[string](t, ctx, `location.hash`)
+	if !regexp.MustCompile(`^#t=[\d.]+,[\d.]+$`).MatchString(hash) {
+		t.Fatalf("zoomed in, the address ends with %q", hash)
+	}
+	asked[bool](t, ctx, `(() => { location.reload(); return true })()`)
+	if err := chromedp.Run(ctx, chromedp.WaitReady("svg.zoomed", chromedp.ByQuery)); err != nil {
+		t.Fatal(err)
+	}
+	if got := asked[string](t, ctx, `location.hash`); got != hash {
+		t.Errorf("opened again the address ends with %q; want %q", got, hash)
 	}
 }

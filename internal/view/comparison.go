@@ -37,7 +37,7 @@ func ComparisonScreen(found *compare.Comparison, parting Parting) *Screen {
 	add(0, func(c comparison) { c.answer(mostSides) })
 	add(2, comparison.counted)
 	if len(found.Sides) == 2 {
-		add(3, comparison.told)
+		add(3, comparison.decisive)
 	}
 	for i, w := range slices.Backward(found.Warnings) { // lost messages come last there
 		add(4+len(found.Warnings)-i, func(c comparison) { c.Bullet(w) })
@@ -61,8 +61,8 @@ func (c comparison) counted() {
 	c.Say(strings.Join(all, "; "))
 }
 
-// told writes the most informative figures, those that differ first.
-func (c comparison) told() {
+// decisive writes the most informative figures, those that differ first.
+func (c comparison) decisive() {
 	figures := c.deciding()
 	decided := func(f compare.Figure) int {
 		if v := f.Sides[1].Change.Verdict; v == compare.Worse || v == compare.Better {

@@ -23,8 +23,8 @@ import (
 
 // Limits on what is kept of a run's course, whatever its length, so that browsers can open the page.
 const (
-	mostBins    = 400 // per series, see plot.Thin
-	mostColumns = 180 // with values on hover
+	mostBins    = 80  // per series, see plot.Thin
+	mostColumns = 60  // with values on hover
 	mostSpans   = 40  // of phases
 	mostKinds   = 20  // of events
 	markBins    = 120 // events of a kind in one bin are merged
@@ -123,7 +123,7 @@ func newCourse(o origin, intervals []result.Interval, others map[string][]plot.P
 		rate("sent", in.Sent)
 		rate("confirmed", in.Confirmed)
 		rate("received", in.Received)
-		raw["backlog"] = append(raw["backlog"], plot.Point{X: to, Y: float64(in.Backlog)}) // at its end
+		put("backlog", float64(in.Backlog)) // at its end
 		rtt := result.Points{}
 		if in.RTT != nil {
 			rtt = *in.RTT

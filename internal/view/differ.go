@@ -64,7 +64,7 @@ func differences(p *layout.Page, entries []Entry, brief bool) {
 		{"loop", "loops differ: a closed loop has service times at saturation only, which leave out the wait that a response includes"},
 		{"mode", "modes differ: the runs measured different things"},
 		{"agents", "agents differ: one process and several add different times to the figures"},
-		{"precedence", "precedence differs (--fifo): lanes with precedence add less to the figures"},
+		{"precedence", "precedence differs (--fifo): pacers with precedence add less to the figures"},
 		{"host", "hosts differ: the runs compare hosts as much as systems"},
 		{"cpu", "processors differ: the runs compare hosts as much as systems"},
 	} {

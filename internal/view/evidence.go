@@ -25,10 +25,12 @@ const (
 func (t *single) evidence() {
 	t.Gap()
 	t.checks()
-	t.events()
-	t.slowestTable()
+	if t.o.lone { // among several runs its own page has them
+		t.events()
+		t.slowestTable()
+		t.place()
+	}
 	t.serverLogTable()
-	t.place()
 	t.scenario()
 }
 

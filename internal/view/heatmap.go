@@ -19,7 +19,7 @@ import (
 // and the bytes of each direction. Parts are merged in pairs until they fit.
 const (
 	mostParts  = 240
-	mostPacked = 256 << 10
+	mostPacked = 40 << 10
 )
 
 // halfTile is half the number of buckets in the first doubling: a heatmap's buckets are at most 1/64 wide.

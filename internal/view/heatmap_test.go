@@ -330,7 +330,7 @@ func TestPageShowsObjectivesAndHostStalls(t *testing.T) {
 			t.Errorf("%d times %s; want %d", got, what, want)
 		}
 	}
-	if !strings.Contains(page, `<title>hiccup of the host at 5.0 s: 250 ms</title>`) || strings.Contains(page, `<title>hiccup at`) || !strings.Contains(page, "<title>gc at 7.0 s") {
+	if !strings.Contains(page, `<path class="stall" d="M`) || strings.Contains(page, `<title>hiccup at`) || !strings.Contains(page, `<path class="mark often" d="M`) || !strings.Contains(page, `"text":"hiccup of the host: 250 ms"`) {
 		t.Error("the hiccup is not under the axis, or is a stroke too")
 	}
 	if want := "<h1><span class=\"strong\">" + measured(e.Result) + "</span></h1>"; !strings.Contains(page, want) || !strings.Contains(want, ": latency at 500/s of ") {

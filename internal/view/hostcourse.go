@@ -159,6 +159,15 @@ func known[N uint64 | float64](n *N) float64 {
 	return float64(*n)
 }
 
+// hostsOverTime draws each host; of a run among several its own page has them.
+func (t *single) hostsOverTime() {
+	if t.Course != nil && t.o.lone {
+		for i, h := range t.Course.hosts {
+			t.hostOverTime(i, h)
+		}
+	}
+}
+
 // hostOverTime draws a host's activity below the message charts, over the same time.
 func (t *single) hostOverTime(i int, h hostCourse) {
 	where := "the host"
@@ -177,7 +186,7 @@ func (t *single) hostOverTime(i int, h hostCourse) {
 	}
 	own := func(of, name, class string) curve { return curve{h.track(of), name, class} }
 	t.drawOver(id("cpu"), "processor: "+where, "In cores. The host's line has all processes; waiting is idle time while a disk had work.", low, upTo("cores", coresText), layout.Cores,
-		append([]curve{own("busy", "all", "s5 wide")}, append(each("cores", "s1", "s2", "s3", "s4"), own("steal", "stolen", "s6 dash"), own("iowait", "waiting for disks", "s6"))...))
+		append([]curve{own("busy", "all", "s5 wide")}, append(each("cores", "s1", "s2", "s3", "s4"), own("steal", "stolen", "s6 thin"), own("iowait", "waiting for disks", "s6"))...))
 	t.drawOver(id("disk"), "disk bytes: "+where, "Of all disks, as the kernel sends requests to them; beside them what processes made the kernel read, and the pages that they made dirty.", low, ofBytes("bytes per second"), layout.Octets,
 		append([]curve{own("disk read", "read", "s1"), own("disk written", "written", "s2")}, t.diskOf(h)...))
 	t.drawOver(id("operations"), "disk operations: "+where, "A flush makes a disk write what it has in its own memory.", low, upTo("per second", quantity.Rate), layout.PerSecond,
@@ -195,7 +204,7 @@ func (t *single) hostOverTime(i int, h hostCourse) {
 func (t *single) diskOf(h hostCourse) (all []curve) {
 	for k, name := range h.lines[1:] {
 		class := []string{"s3", "s4", "s6"}[k]
-		all = append(all, curve{h.track("read " + name), strings.TrimSpace(name + " read"), class + " dash"}, curve{h.track("written " + name), name + " written", class})
+		all = append(all, curve{h.track("read " + name), strings.TrimSpace(name + " read"), class + " thin"}, curve{h.track("written " + name), name + " written", class})
 	}
 	return all
 }

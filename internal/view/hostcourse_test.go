@@ -110,7 +110,7 @@ func TestPageChartsHostBelowMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := &layout.Page{}
-	(&single{Page: page, Entry: Entry{Course: c}, r: &result.Result{}, o: Options{drawn: "c-"}}).overTime()
+	(&single{Page: page, Entry: Entry{Course: c}, r: &result.Result{}, o: Options{drawn: "c-", lone: true}}).hostsOverTime()
 	var got strings.Builder
 	if err := browser("x").Write(&got, page); err != nil {
 		t.Fatal(err)

@@ -82,10 +82,33 @@ func measured(r *result.Result) string {
 	if took > 0 {
 		text += " for " + lasting(took)
 	}
+	text += happened(r)
 	if name := title(r); name != r.System.Driver {
 		text += " (" + layout.Shortened(name, 60) + ")"
 	}
 	return text
+}
+
+// happened names what happened to a system in a run, as far as it was planned.
+func happened(r *result.Result) string {
+	var all []string
+	for i := range r.Faults[:min(len(r.Faults), mostNamed)] {
+		f := &r.Faults[i]
+		all = append(all, faulted(f).Text+" at "+originOf(r).says(f.BeganNS))
+	}
+	if n := len(r.Faults) - mostNamed; n > 0 {
+		all = append(all, quantity.Counted(n, "more fault", "more faults"))
+	}
+	if x := r.Pause; x != nil {
+		all = append(all, "consumers paused for "+quantity.Time(x.ResumedNS-x.BeganNS))
+	}
+	if n := len(r.Stages); n > 1 {
+		all = append(all, quantity.Counted(n, "stage", "stages"))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ", with " + and(all)
 }
 
 // OverviewHTML writes several results as an HTML page: the contents of Overview, and each run below it,

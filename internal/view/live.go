@@ -28,6 +28,7 @@ type Terminal struct {
 // A LivePlan is what is known of a run in advance. Times count from the run's epoch.
 type LivePlan struct {
 	Which    string        // position in a series, "run 2 of 6, NAME"; "" for a single run
+	System   string        // the driver
 	WarmUp   time.Duration // end of the warm-up
 	End      time.Duration // end of the measured window; 0: unknown
 	Drain    time.Duration // the longest drain
@@ -50,6 +51,7 @@ type Live struct {
 	quiet   chan struct{} // closed to stop showing the elapsed time; nil: not shown
 	phase   string        // "warmup", "measure", "drain"
 	drained int64         // when the drain began
+	faults  []string      // the last two things that weir did to servers: a fault and its end
 	ended   bool
 	seen    *liveFigures // nil: nothing to show yet
 	said    repeatedEvents
@@ -65,7 +67,12 @@ type liveFigures struct {
 	done           uint64 // messages of the window that completed
 	send, e2e, rtt [measure.NumPhases]measure.Counts
 	late           [measure.NumPhases]measure.Counts
+	missed         uint64  // known to be lost so far
+	p99            []int64 // of the last intervals, at most mostBars; 0: none
 }
+
+// mostBars limits the chart of p99.
+const mostBars = 240
 
 // NewLive returns a view of a run that has not begun.
 func NewLive(t Terminal, p LivePlan) *Live {
@@ -170,6 +177,9 @@ func (v *Live) Event(at int64, kind, text string) {
 		}
 		return
 	}
+	if kind == "injected" {
+		v.faults = append(v.faults[max(0, len(v.faults)-1):], fmt.Sprintf("%s at %.1f s", cleaned(text), float64(at-int64(v.plan.WarmUp))/1e9))
+	}
 	if line := v.said.tell(at, kind, text); line != "" {
 		v.draw(line)
 	}
@@ -237,7 +247,12 @@ func (f *liveFigures) add(iv *measure.Interval, closed bool) {
 	}
 	f.at, f.backlog = iv.To, iv.Backlog.Waiting()
 	f.seconds = float64(iv.To-iv.From) / 1e9
-	f.last = measure.Counters{}
+	f.last, f.missed = measure.Counters{}, 0
+	for _, b := range iv.Backlog {
+		f.missed += b.Passed
+	}
+	f.p99 = append(f.p99, worst(iv, e2e, rtt, send))
+	f.p99 = f.p99[max(0, len(f.p99)-mostBars):]
 	for p := range measure.NumPhases {
 		c := &iv.Counters[p]
 		addCounters(&f.last, c)
@@ -248,6 +263,20 @@ func (f *liveFigures) add(iv *measure.Interval, closed bool) {
 		f.late[p].Merge(&iv.Kinds[measure.SendLateness][p])
 	}
 	f.done += iv.Counters[measure.Measure].Confirmed + iv.Counters[measure.Measure].Failed
+}
+
+// worst is p99 of the first of these kinds that has samples; 0 if none has.
+func worst(iv *measure.Interval, kinds ...measure.Kind) int64 {
+	for _, k := range kinds {
+		var c measure.Counts
+		for p := range measure.NumPhases {
+			c.Merge(&iv.Kinds[k][p])
+		}
+		if c.Total() > 0 {
+			return c.Percentile(99)
+		}
+	}
+	return 0
 }
 
 func addCounters(into, c *measure.Counters) {

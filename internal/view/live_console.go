@@ -55,6 +55,7 @@ func (c *Console) View(t Terminal, p LivePlan, quiet bool) (v *Live, done func()
 func LivePlanOf(s *scenario.Scenario, which string) LivePlan {
 	return LivePlan{
 		Which:    which,
+		System:   s.System.Definition.Name,
 		WarmUp:   s.WarmUp,
 		End:      s.Length(),
 		Drain:    s.Drain,

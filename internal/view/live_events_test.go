@@ -53,14 +53,14 @@ func TestInstantsCountFromTheEndOfTheWarmUp(t *testing.T) {
 func TestManyKindsOfEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	var r repeatedEvents
-	told := 0
+	shown := 0
 	for i := range 1000 {
 		if r.tell(1, "error", strings.Repeat("x", i)) != "" {
-			told++
+			shown++
 		}
 	}
-	if told != mostEventKinds+1 || len(r.of) != mostEventKinds+1 {
-		t.Errorf("told %d, remembered %d; want %d of both", told, len(r.of), mostEventKinds+1)
+	if shown != mostEventKinds+1 || len(r.of) != mostEventKinds+1 {
+		t.Errorf("told %d, remembered %d; want %d of both", shown, len(r.of), mostEventKinds+1)
 	}
 	if rest := r.rest(); len(rest) != 1 || !strings.HasPrefix(rest[0], fmt.Sprintf("%d more by the end of the run, the last: a message failed: ", 1000-mostEventKinds-1)) {
 		t.Errorf("the rest is %q", rest)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,17 @@ type liveRow struct {
 	name   string
 	fields []liveField
 	alarm  bool
+	spare  int // a block that is too high leaves out the rows with the largest first; 0: it never does
 }
+
+// What a low terminal can spare.
+const (
+	spareWaiting = iota + 1
+	spareSend
+	spareLateness
+	spareChart
+	spareNote
+)
 
 type liveField struct{ name, value string }
 
@@ -32,11 +43,23 @@ const (
 
 // head says what is happening and how long it will take.
 func (v *Live) head() string {
-	what := v.now()
-	if v.plan.Which == "" {
-		return what
+	if of := v.of(); of != "" {
+		return of + ": " + v.now()
 	}
-	return v.plan.Which + ": " + what
+	return v.now()
+}
+
+// of names the run and its system.
+func (v *Live) of() string {
+	switch {
+	case v.plan.Which == "" && v.doing != "": // it names the system if need be
+		return ""
+	case v.plan.Which == "":
+		return v.plan.System
+	case strings.Contains(v.plan.Which, v.plan.System):
+		return v.plan.Which
+	}
+	return v.plan.Which + " of " + v.plan.System
 }
 
 func (v *Live) now() string {
@@ -54,7 +77,7 @@ func (v *Live) now() string {
 		if f == nil {
 			return "warming up" + timeLeft(v.plan.WarmUp)
 		}
-		return "warming up" + timeLeft(v.plan.WarmUp-time.Duration(f.at))
+		return "warming up" + v.elapsed() + timeLeft(v.plan.WarmUp-time.Duration(f.at))
 	case "after the drain":
 		return "listening for late messages"
 	case "drain":
@@ -82,7 +105,7 @@ func (v *Live) now() string {
 	case f == nil:
 		return "measuring"
 	case v.plan.End > 0:
-		return "measuring" + timeLeft(v.plan.End-time.Duration(f.at))
+		return "measuring" + v.elapsed() + timeLeft(v.plan.End-time.Duration(f.at))
 	case v.plan.Messages > 0:
 		return fmt.Sprintf("measuring, %s of %s messages", quantity.Count(min(f.done, v.plan.Messages)), quantity.Count(v.plan.Messages))
 	}
@@ -93,6 +116,15 @@ func (v *Live) now() string {
 // reading, and not for messages that others sent.
 func (v *Live) counts() bool {
 	return v.phase == "drain" && v.plan.Sends && v.seen != nil && v.seen.at >= v.drained
+}
+
+// elapsed says how much of the run is over.
+func (v *Live) elapsed() string {
+	at := time.Duration(v.seen.at).Round(time.Second)
+	if v.plan.End <= 0 || at >= v.plan.End {
+		return ""
+	}
+	return fmt.Sprintf(", %s of %s", quantity.Span(at), quantity.Span(v.plan.End))
 }
 
 func timeLeft(d time.Duration) string {
@@ -132,20 +164,24 @@ func (v *Live) rows() []liveRow {
 	if v.phase == "warmup" {
 		phase = measure.WarmUp
 	}
+	spare := map[string]int{}
+	if p.Receives {
+		spare["send"] = spareSend
+	}
 	for _, d := range []struct {
 		name string
 		of   *[measure.NumPhases]measure.Counts
 	}{{"send", &f.send}, {"e2e", &f.e2e}, {"rtt", &f.rtt}} {
 		switch {
 		case d.of[phase].Total() > 0:
-			rows = append(rows, liveRow{name: d.name, fields: []liveField{{"p50", soFar(&d.of[phase], 50)}, {"p99", soFar(&d.of[phase], 99)}, {"max", soFar(&d.of[phase], 100)}}})
+			rows = append(rows, liveRow{name: d.name, spare: spare[d.name], fields: []liveField{{"p50", soFar(&d.of[phase], 50)}, {"p99", soFar(&d.of[phase], 99)}, {"max", soFar(&d.of[phase], 100)}}})
 		case phase == measure.Measure && d.of[measure.WarmUp].Total() > 0: // measured messages are still in flight
-			rows = append(rows, liveRow{name: d.name, fields: []liveField{{"", "none yet, only of warm-up messages"}}})
+			rows = append(rows, liveRow{name: d.name, spare: spare[d.name], fields: []liveField{{"", "none yet, only of warm-up messages"}}})
 		}
 	}
-	held, bad := v.held(), trouble(&f.all)
-	if len(held)+len(bad) > 0 && anySample(&f.send, &f.e2e, &f.rtt) {
-		rows = append(rows, liveRow{fields: []liveField{{"", "percentiles of completed messages only"}}})
+	held, wrong := v.held(), f.all.Failed+f.all.Dropped+f.missed > 0
+	if (len(held) > 0 || wrong) && anySample(&f.send, &f.e2e, &f.rtt) {
+		rows = append(rows, liveRow{spare: spareNote, fields: []liveField{{"", "percentiles of completed messages only"}}})
 	}
 	var last []liveField
 	if anySample(&f.late) {
@@ -159,28 +195,76 @@ func (v *Live) rows() []liveRow {
 		if last[0].name == "backlog" {
 			name = ""
 		}
-		rows = append(rows, liveRow{name: name, fields: last})
+		rows = append(rows, liveRow{name: name, spare: spareLateness, fields: last})
 	}
 	if len(held) > 0 {
-		rows = append(rows, liveRow{name: "waiting", fields: held, alarm: true})
+		rows = append(rows, liveRow{name: "waiting", spare: spareWaiting, fields: held, alarm: true})
 	}
-	if len(bad) > 0 {
-		rows = append(rows, liveRow{name: "trouble", fields: bad, alarm: true})
+	rows = append(rows, liveRow{name: "so far", fields: v.outcomes(), alarm: wrong})
+	if len(v.faults) > 0 {
+		rows = append(rows, liveRow{name: "fault", fields: []liveField{{"", strings.Join(v.faults, ", ")}}, alarm: true})
 	}
 	return rows
 }
 
-// trouble lists the errors since the start.
-func trouble(c *measure.Counters) []liveField {
+// outcomes lists what went wrong since the start. Most losses are known only at the end.
+func (v *Live) outcomes() []liveField {
 	var fields []liveField
-	if c.Failed > 0 {
-		fields = append(fields, liveField{"failed", quantity.Count(c.Failed)})
+	if v.plan.Receives {
+		known := "none known"
+		if n := v.seen.missed; n > 0 {
+			known = quantity.Count(n)
+		}
+		fields = append(fields, liveField{"lost", known})
 	}
-	if c.Dropped > 0 {
-		fields = append(fields, liveField{"dropped", quantity.Count(c.Dropped)})
+	if v.plan.Sends {
+		fields = append(fields, liveField{"failed", quantity.Count(v.seen.all.Failed)})
+	}
+	if n := v.seen.all.Dropped; n > 0 {
+		fields = append(fields, liveField{"dropped", quantity.Count(n)})
 	}
 	return fields
 }
+
+// bars are the parts of a character cell that a bar fills, in eighths.
+const bars = " ▁▂▃▄▅▆▇█"
+
+// chart draws p99 of each interval on a logarithmic scale, in high lines of at most width characters: the latest last.
+func (v *Live) chart(width, high int) []liveRow {
+	if v.seen == nil {
+		return nil
+	}
+	all := v.seen.p99[max(0, len(v.seen.p99)-max(0, width)):]
+	least, most := int64(math.MaxInt64), int64(0)
+	for _, ns := range all {
+		if ns > 0 {
+			least, most = min(least, ns), max(most, ns)
+		}
+	}
+	if len(all) < 2 || most == 0 {
+		return nil
+	}
+	from := min(float64(least), float64(most)/10) // a decade at least: small differences stay small
+	cells := []rune(bars)
+	rows := make([]liveRow, high)
+	for i := range rows {
+		var line strings.Builder
+		for _, ns := range all {
+			eighths := 0
+			if ns > 0 {
+				eighths = 1 + int(math.Round(float64(8*high-1)*math.Log(float64(ns)/from)/math.Log(float64(most)/from)))
+			}
+			line.WriteRune(cells[min(8, max(0, eighths-8*(high-1-i)))])
+		}
+		rows[i] = liveRow{spare: spareChart, fields: []liveField{{"", line.String()}}}
+	}
+	rows[0].name = "p99"
+	rows[high-1].fields = append(rows[high-1].fields, liveField{"", " " + quantity.Time(least) + " to " + quantity.Time(most)})
+	return rows
+}
+
+// chartLines is how many lines the chart may have on a terminal of lines lines: a part of those that are left.
+func chartLines(lines int) int { return min(max(1, (lines-16)/4), 6) }
 
 // held shows messages that pile up in an open loop while the system stalls: at least a second's worth sent
 // and not confirmed, or due and not sent. In the drain the head shows it.
@@ -223,19 +307,34 @@ func (v *Live) frame(cols, lines int) []paintedLine {
 	if head := v.head(); v.plan.Which == "" || utf8.RuneCountInString(head) <= most {
 		out = append(out, v.paint(bold, cutTo(head, most)))
 	} else {
-		out = append(out, v.paint(bold, cutTo(v.plan.Which+":", most)), v.paint(bold, cutTo(v.now(), most)))
+		out = append(out, v.paint(bold, cutTo(v.of()+":", most)), v.paint(bold, cutTo(v.now(), most)))
 	}
-	for _, r := range rows {
-		if most >= widestRow-1 {
-			out = append(out, v.spread(r))
-		} else {
-			out = append(out, v.flow(r, most)...)
+	if len(rows) > 0 && most >= widestRow-1 {
+		rows = append(rows, v.chart(min(most-2-nameWidth-24, mostBars), chartLines(lines))...)
+	}
+	for {
+		block := slices.Clone(out)
+		spare := 0
+		for _, r := range rows {
+			spare = max(spare, r.spare)
+			if most >= widestRow-1 {
+				block = append(block, v.spread(r))
+			} else {
+				block = append(block, v.flow(r, most)...)
+			}
 		}
+		switch {
+		case lines <= 1 || len(block) < lines:
+			return block
+		case spare == 0:
+			return []paintedLine{v.paint("", cutTo(v.plain(), most))}
+		}
+		last := len(rows) - 1
+		for rows[last].spare != spare {
+			last--
+		}
+		rows = slices.Delete(rows, last, last+1)
 	}
-	if lines > 1 && len(out) > lines-1 {
-		return []paintedLine{v.paint("", cutTo(v.plain(), most))}
-	}
-	return out
 }
 
 func (v *Live) paint(code, s string) paintedLine {
@@ -300,12 +399,15 @@ func (v *Live) flow(r liveRow, width int) []paintedLine {
 func (v *Live) plain() string {
 	parts := []string{v.head()}
 	for _, r := range v.rows() {
+		if r.name == "so far" && !r.alarm {
+			continue
+		}
 		words := make([]string, 0, len(r.fields))
 		for _, f := range r.fields {
 			words = append(words, f.says())
 		}
 		switch r.name {
-		case "rate", "trouble", "":
+		case "rate", "so far", "":
 			parts = append(parts, strings.Join(words, ", "))
 		default:
 			parts = append(parts, r.name+" "+strings.Join(words, ", "))

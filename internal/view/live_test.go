@@ -51,6 +51,7 @@ func story(v *Live, shot func(name string)) {
 	v.Event(2*second, "phase", "measure")
 	shot("the window begins")
 	v.Interval(interval(2))
+	v.Event(3*second-1, "injected", "kill server-1")
 	v.Event(3*second, "fault", "consumer 12: connection lost")
 	v.Event(3*second+1, "fault", "consumer 13: connection lost")
 	v.Event(3*second+2, "gc", "1 cycles, longest stop 80µs")
@@ -59,6 +60,7 @@ func story(v *Live, shot func(name string)) {
 	bad := interval(3)
 	bad.Counters[measure.Measure].Failed = 12
 	bad.Counters[measure.Measure].Dropped = 3456
+	bad.Backlog[0].Passed = 4
 	v.Interval(bad)
 	shot("trouble")
 	v.Event(4*second, "phase", "drain")
@@ -73,7 +75,7 @@ func story(v *Live, shot func(name string)) {
 	shot("done")
 }
 
-var plan = LivePlan{WarmUp: 2 * time.Second, End: 4 * time.Second, Drain: 30 * time.Second, Sends: true, Receives: true}
+var plan = LivePlan{System: "jetstream", WarmUp: 2 * time.Second, End: 4 * time.Second, Drain: 30 * time.Second, Sends: true, Receives: true}
 
 func sameBlock(t *testing.T, name, got string) {
 	t.Helper()
@@ -91,7 +93,8 @@ func TestScreenContents(t *testing.T) {
 		"80 columns":                 {80, 24, plan},
 		"80 columns, one of several": {80, 24, suite},
 		"40 columns":                 {40, 24, suite},
-		"eight lines, which scroll":  {80, 8, plan},
+		"120 columns and 50 lines":   {120, 50, plan},
+		"ten lines, which scroll":    {80, 10, plan},
 		"three lines, too few":       {80, 3, plan},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +151,7 @@ func TestNarrowingTerminalKeepsScrollback(t *testing.T) {
 	v.Interval(interval(1))
 	v.Interval(interval(2))
 	got := s.String()
-	if !strings.HasPrefix(got, "$ weir run\nwarming up") || strings.Count(got, "\nwarming up") != 2 {
+	if !strings.HasPrefix(got, "$ weir run\njetstream: warming up") || strings.Count(got, "\njetstream: warming up") != 2 {
 		t.Errorf("want the command, the block as it was and one that fits; got\n%s", got)
 	}
 	s.cols = 120
@@ -173,7 +176,7 @@ func TestStatusWording(t *testing.T) {
 		{"more than so many are on their way", LivePlan{Closed: true, Sends: true, Messages: 500}, "measure", interval(2), "measuring, 500 of 500 messages"},
 		{"until nothing comes any more", LivePlan{Receives: true}, "measure", interval(2), "measuring for 3 s"},
 		{"the last second", LivePlan{End: 3 * time.Second}, "measure", interval(2), "measuring"},
-		{"a long one", LivePlan{End: 2 * time.Hour}, "measure", interval(2), "measuring, 2 h left"},
+		{"a long one", LivePlan{End: 2 * time.Hour}, "measure", interval(2), "measuring, 3 s of 2 h, 2 h left"},
 		{"what others sent", LivePlan{Receives: true}, "drain", &measure.Interval{To: second}, "draining"},
 		{"nothing to wait for", LivePlan{Sends: true}, "drain", &measure.Interval{To: second}, "draining: all messages confirmed"},
 		{"the drain has only begun", LivePlan{Sends: true}, "drain", nil, "draining"},

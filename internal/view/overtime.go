@@ -34,6 +34,9 @@ func (t *single) overTime() {
 	t.Gap()
 	t.Chapter("second by second")
 	t.Say(t.overTimeSays())
+	if t.o.lone && len(c.marks)+len(c.stalls) > 0 {
+		t.Embed("events", c.told())
+	}
 	what := t.counted()
 	t.over("rates", "messages per second", "", high, layout.PerSecond, []curve{
 		{"sent", "sent", "s3 wide"}, {"confirmed", "confirmed", "s1"}, {"received", arrived(t.r), "s2 over"},
@@ -50,17 +53,13 @@ func (t *single) overTime() {
 	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never("send", cmp.Or(l.Send.Response, l.Send.Service)), high, layout.Nanoseconds, latencies("send"))
 	t.over("rtt-time", "rtt "+what, "Of what was answered in each second."+never("rtt", cmp.Or(l.RTT.Response, l.RTT.Service)), high, layout.Nanoseconds, latencies("rtt"))
 	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second."+never("e2e", cmp.Or(l.E2E.Response, l.E2E.Service)), high, layout.Nanoseconds, latencies("e2e"))
+	if !t.o.lone {
+		return // its own page has the others
+	}
 	t.over("backlog", "backlog", "Confirmed messages that may still come, at the end of each second; of several subscriptions the largest.", low, layout.Numbers,
 		[]curve{{"backlog", "backlog", "s1"}})
 	t.over("lateness-time", "lateness", "How late the generator itself was. This delay is the generator's fault, and the verdict judges it.", low, layout.Nanoseconds, latencies("lateness"))
 	t.over("blocked-time", "blocked", "How long messages waited for room: no free slot, or the client library refused. That is the system's limit, or the client's.", low, layout.Nanoseconds, latencies("blocked"))
-	if len(c.hosts) > 0 {
-		t.Gap()
-		t.Chapter("host and servers over time")
-	}
-	for i, h := range c.hosts {
-		t.hostOverTime(i, h)
-	}
 }
 
 // overTimeSays explains what all charts over time have in common.
@@ -133,6 +132,7 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 			f.Spans = append(f.Spans, plot.Span{From: s.From, To: s.To, Text: word})
 		}
 	}
+	f.Spans = append(f.Spans, t.happenings(rates)...)
 	if rates {
 		if line, says, highest := t.offered(c); highest > 0 {
 			most = max(most, highest)
@@ -160,17 +160,55 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	f.Y = axis(least, most)
 	f.Columns = c.tell(curves, text)
 	f.Marks = c.strokes()
-	if log || unit == layout.Numbers || rates { // of messages: charts of the host need not repeat it
+	if t.o.lone && (log || unit == layout.Numbers || rates) { // of messages: charts of the host need not repeat it
 		f.Under = c.stalled()
 	}
 	f.Desc = c.describe(curves, text)
-	if t.o.lone { // a page of many runs would become too large
-		f.Timed = &layout.Timed{Unit: unit}
-		if c.mosaics[of] != nil {
-			f.Timed.Of = of
+	f.Timed = &layout.Timed{Unit: unit}
+	if t.o.lone && c.mosaics[of] != nil {
+		f.Timed.Of = of
+	}
+	if !t.o.lone { // a page of many runs would become too large
+		for i := range f.Lines {
+			f.Lines[i].Points = plot.Thin(f.Lines[i].Points, fewBins)
 		}
 	}
 	t.Chart(f)
+}
+
+// fewBins is mostBins for a run among several.
+const fewBins = 60
+
+// happenings are the faults, the pause and the stages of a run, to be shaded; named says that this chart has
+// their names.
+func (t *single) happenings(named bool) (all []plot.Span) {
+	add := func(from, to int64, class, text string) {
+		s := plot.Span{From: t.Course.origin.seconds(from), To: t.Course.origin.seconds(to), Class: class}
+		if named {
+			s.Text = text
+		}
+		if len(all) < mostSpans {
+			all = append(all, s)
+		}
+	}
+	if len(t.r.Stages) > 1 {
+		for i := range t.r.Stages {
+			g := &t.r.Stages[i]
+			add(g.FromNS, g.ToNS, "stage", layout.Shortened(g.Plan, 40))
+		}
+	}
+	for i := range t.r.Faults {
+		f := &t.r.Faults[i]
+		until := f.BeganNS
+		if f.UndoneNS != nil {
+			until = *f.UndoneNS
+		}
+		add(f.BeganNS, until, "fault", faulted(f).Text)
+	}
+	if x := t.r.Pause; x != nil {
+		add(x.BeganNS, x.ResumedNS, "fault", "consumers paused")
+	}
+	return all
 }
 
 func textOf(unit layout.Unit) func(float64) string {
@@ -217,6 +255,29 @@ func (t *single) promises(f *layout.Chart, of string, least, most float64, servi
 		f.Rules = append(f.Rules, plot.Rule{Y: limit, Text: s.Expr, Class: map[result.Outcome]string{result.Pass: "pass", result.Fail: "fail"}[s.Outcome()]})
 	}
 	return least, most
+}
+
+// A toldEvent is an event for the script of a page.
+type toldEvent struct {
+	At   float64 `json:"at"`
+	To   float64 `json:"to"`
+	Text string  `json:"text"`
+}
+
+// told returns the first events of each kind in order, and the longest stalls of the host, for the script.
+func (c *Course) told() (all []toldEvent) {
+	round := func(s float64) float64 { return math.Round(s*1000) / 1000 }
+	for _, m := range c.marks {
+		if len(all) < mostEvents && m.kind != slow.Hiccup && m.kind != "gc" {
+			all = append(all, toldEvent{round(m.at), round(m.at), layout.Printable(layout.Shortened(m.kind+": "+m.text, 120))})
+		}
+	}
+	stalls := slices.SortedFunc(slices.Values(c.stalls), func(a, b stall) int { return cmp.Compare(b.length, a.length) })
+	for _, s := range stalls[:min(len(stalls), mostRows)] {
+		all = append(all, toldEvent{round(s.at), round(s.at + s.length), "hiccup of the host: " + quantity.Time(int64(s.length*1e9))})
+	}
+	slices.SortStableFunc(all, func(a, b toldEvent) int { return cmp.Compare(a.At, b.At) })
+	return all
 }
 
 // stalled returns the host's scheduling stalls, as marks under the time axis; nil if unknown.

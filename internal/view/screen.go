@@ -228,7 +228,7 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 	stages := t.r.Stages
 	few := len(stages) > 1
 	add(0, func() {
-		t.table = t.percentiles(all, t.told(all, few))
+		t.table = t.percentiles(all, t.shownPercentiles(all, few))
 		t.Table(t.table)
 	})
 	if few {
@@ -255,9 +255,9 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 
 const mostStages = 5
 
-// told returns the percentiles of a screen: those requested, else the usual ones as far as known; always
-// the largest.
-func (t *single) told(all []distribution, few bool) []float64 {
+// shownPercentiles returns the percentiles of a screen: those requested, else the usual ones as far as
+// known; always the largest.
+func (t *single) shownPercentiles(all []distribution, few bool) []float64 {
 	known := t.rows(all)
 	wanted := []float64{50, 90, 99, 99.9, 100}
 	if few {

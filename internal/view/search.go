@@ -57,8 +57,8 @@ func ProbeLine(r *capacity.Report, p *capacity.Probed) string {
 	return strings.TrimRight(line, " ")
 }
 
-// Told writes the result of a search: the curve, and the answer.
-func (s *Search) Told(page *layout.Page) {
+// Write writes the result of a search: the curve, and the answer.
+func (s *Search) Write(page *layout.Page) {
 	s.curve(page, len(s.Report.Curve))
 	s.Answer(page)
 }

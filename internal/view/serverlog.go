@@ -20,6 +20,9 @@ const (
 
 // serverLog writes server log lines from near the slow messages, for as many of those as have some.
 func (t *single) serverLog(s *result.Slowest) {
+	if t.o.drawn != "" {
+		return // a page has them once, in a table
+	}
 	all := slices.DeleteFunc(slices.Clone(s.Clusters), func(c result.SlowCluster) bool { return c.Log == nil })
 	if len(all) == 0 {
 		return
@@ -40,6 +43,9 @@ func (t *single) serverLog(s *result.Slowest) {
 
 func (t *single) faultLogs() {
 	label, from := "logs", originOf(t.r)
+	if t.o.drawn != "" {
+		return
+	}
 	for i := range t.r.Faults {
 		f := &t.r.Faults[i]
 		if f.Log == nil {
@@ -62,11 +68,11 @@ func (t *single) faultLogs() {
 }
 
 func (t *single) logLines(log *result.ServerLog) {
-	told, from := firstOfEach(log.Lines, mostLogLines), originOf(t.r)
-	for _, l := range told {
+	lines, from := firstOfEach(log.Lines, mostLogLines), originOf(t.r)
+	for _, l := range lines {
 		t.Labelled("", plain(fmt.Sprintf("%s, %s: %s", named(l), from.says(l.TNS), ended(layout.Printable(l.Text), longLogLine))))
 	}
-	if text := further(log, len(log.Lines)-len(told)); text != "" {
+	if text := further(log, len(log.Lines)-len(lines)); text != "" {
 		t.Labelled("", plain(text))
 	}
 }

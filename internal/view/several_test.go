@@ -84,3 +84,32 @@ func TestSeveralSystemsPageOfOddRuns(t *testing.T) {
 	mentions(t, htmlOf(t, one), "with noop, the median of 2 runs (1.00–1.10 ms).")
 	_ = htmlOf(t, one[:1])
 }
+
+// A page of twelve runs stays small: the charts of a run are built when it is opened.
+func TestPageOfTwelveRunsIsSmall(t *testing.T) {
+	t.Parallel()
+	e, _, err := Load(old, "x", Loading{Drawn: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []Entry
+	for i := range 12 {
+		x, r := e, *e.Result
+		r.Run.Series, r.Run.Repeat = fmt.Sprint("broker", i/4), i%4+1
+		r.Run.Name = fmt.Sprintf("%s-r%d", r.Run.Series, r.Run.Repeat)
+		r.Run.ID, x.Dir, x.Result = r.Run.Name, "three/"+r.Run.Name, &r
+		entries = append(entries, x)
+	}
+	page := htmlOf(t, entries)
+	if n := len(page); n > 800_000 {
+		t.Errorf("the page has %d bytes", n)
+	}
+	shown := regexp.MustCompile(`(?s)<template>.*?</template>`).ReplaceAllString(page, "")
+	if n := len(regexp.MustCompile(`<[a-z]`).FindAllString(shown, -1)); n > 10_000 || n < 1000 {
+		t.Errorf("the page has %d elements", n)
+	}
+	if n := strings.Count(page, "<template>"); n < 12*3 {
+		t.Errorf("%d charts wait to be opened", n)
+	}
+	mentions(t, shown, "send by percentile: Latency by percentile. ") // without the script, words
+}

@@ -21,10 +21,10 @@ func TestReportExplainsSlowestMessages(t *testing.T) {
 			Of: "e2e", Messages: messages, PeriodNS: new(int64(5e9)),
 			Clusters: []result.SlowCluster{{FromNS: 3.2e9, ToNS: 3.24e9, Messages: 4}, {FromNS: 4e9, ToNS: 4.1e9, Messages: 1}, {FromNS: 8.2e9, ToNS: 8.25e9, Messages: 5}},
 			Beside: []result.Beside{
-				{What: "hiccup", Messages: 7, Spells: 2, Chance: 0.0001, ByChance: 0.0004},
-				{What: "busy servers", Messages: 5, Spells: 3, Chance: 0.003, ByChance: 0.125},
-				{What: "disconnected", Messages: 4, Spells: 1, Chance: 0.14, ByChance: 0.05},
-				{What: "many disk flushes", Messages: 9, Spells: 3, Chance: 0.9, ByChance: 0.9},
+				{What: "hiccup", Messages: 7, Episodes: 2, Chance: 0.0001, ByChance: 0.0004},
+				{What: "busy servers", Messages: 5, Episodes: 3, Chance: 0.003, ByChance: 0.125},
+				{What: "disconnected", Messages: 4, Episodes: 1, Chance: 0.14, ByChance: 0.05},
+				{What: "many disk flushes", Messages: 9, Episodes: 3, Chance: 0.9, ByChance: 0.9},
 			},
 		},
 	}}

@@ -22,6 +22,7 @@ type plotted struct {
 	r      *result.Result
 	c      distribution
 	counts *measure.Counts // its samples; nil if unknown
+	brief  bool            // only the percentiles of the table
 }
 
 // spectra draws the percentiles of each direction, the figures of the table.
@@ -44,7 +45,7 @@ func (t *single) spectra() {
 		for _, name := range names {
 			for _, c := range all {
 				if c.group == group && c.name == name {
-					found = append(found, plotted{c.name, t.r, c, t.Totals[c.tag()]})
+					found = append(found, plotted{c.name, t.r, c, t.Totals[c.tag()], !t.o.lone})
 				}
 			}
 		}
@@ -137,7 +138,7 @@ const finest = 400
 // where samples are only lower bounds.
 func (x plotted) fine(class string, series int, b *bounded) plot.Line {
 	line := plot.Line{Class: class + " thin", Series: series}
-	if x.counts == nil || x.counts.Total() == 0 || x.c.d.MinNS == nil || x.c.d.MaxNS == nil {
+	if x.counts == nil || x.brief || x.counts.Total() == 0 || x.c.d.MinNS == nil || x.c.d.MaxNS == nil {
 		return line
 	}
 	n := float64(x.counts.Total()) + float64(x.c.d.Censored)
@@ -178,7 +179,7 @@ func (t *single) hiccups(b *bounded) (line plot.Line, text string, ok bool) {
 		return line, "", false
 	}
 	h := t.r.Host.Hiccups
-	line = plot.Line{Class: "s5 dash", Dots: true}
+	line = plot.Line{Class: "s5 thin", Dots: true}
 	var says []string
 	end := max(math.Log10(float64(h.Count)), nines(99.9))
 	for _, x := range []struct {
@@ -300,6 +301,7 @@ func (x plotted) curve() []curved {
 		if between := c.between(row.P).Text; between != "" {
 			text += " (95 %: " + between + ")"
 		}
+		text += " of " + quantity.Count(x.c.d.Count+x.c.d.Censored)
 		out = append(out, curved{at, row, text, strings.HasPrefix(c.figure(x.r, row.P).Text, "!")})
 	}
 	return out

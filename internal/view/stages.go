@@ -131,7 +131,7 @@ func (t *single) latenciesOfStages(x *layout.Table, stages []result.Stage, name 
 // offered returns the planned rate over time as a line: each stage of a profile, or one rate for the
 // measured window.
 func (t *single) offered(c *Course) (line plot.Line, says string, most float64) {
-	line.Class = "s5 dash"
+	line.Class = "s5 thin"
 	end := func(x float64) { // end of a stretch: the next begins apart
 		line.Points = append(line.Points, plot.Point{X: x, Y: math.NaN()})
 	}

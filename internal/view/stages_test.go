@@ -54,7 +54,7 @@ func TestOfferedIsDrawnAsPlanned(t *testing.T) {
 	if !strings.Contains(page, "offered, as planned") || strings.Contains(page, "mean of the window") {
 		t.Error("the legend does not say that it is the plan")
 	}
-	line := regexp.MustCompile(`class="line s5 dash" d="M(\S+) (\S+)L(\S+) (\S+)L(\S+) (\S+)L(\S+) (\S+)"`).FindStringSubmatch(page)
+	line := regexp.MustCompile(`class="line s5 thin" d="M(\S+) (\S+)L(\S+) (\S+)L(\S+) (\S+)L(\S+) (\S+)"`).FindStringSubmatch(page)
 	if line == nil {
 		t.Fatal("there is no line of a step and a ramp")
 	}

@@ -100,44 +100,15 @@ func one(p *layout.Page, e Entry, o Options) {
 		p.Gap()
 	}
 	t.findings()
-	chapter := func(s string) {
-		if o.drawn != "" { // text and Markdown have no room for them
-			t.Gap()
-			t.Chapter(s)
-		}
-	}
 	if o.drawn != "" && o.lone {
 		p.Gap()
 		p.Line(layout.Faint.Of(born(e)))
 		p.Contents()
 	}
-	chapter("system and latency")
-	t.system()
-	t.load()
-	t.latency()
-	t.wire()
-	t.stages()
-	t.windows()
-	chapter("messages and resources")
-	t.outcomes()
-	t.throughput()
-	t.network()
-	t.servers()
-	t.hosts(false)
-	t.efficiency()
-	t.slowest()
-	t.faults()
-	t.pause()
-	t.churn()
-	t.agents()
 	if o.drawn != "" {
-		t.spectra()
-		if o.lone {
-			t.heat()
-		}
-		t.overTime()
-		chapter("what it rests on")
-		t.evidence()
+		t.pictured()
+	} else {
+		t.figures()
 	}
 	if o.lone && o.first == "" {
 		p.Gap()
@@ -153,6 +124,68 @@ func one(p *layout.Page, e Entry, o Options) {
 		}
 		p.Line(plain("written to "), layout.Strong.Of(o.Dir), plain(partly(o.Partly)+events(r.Events)))
 	}
+}
+
+// figures writes all figures in the order of a terminal.
+func (t *single) figures() {
+	t.system()
+	t.load()
+	t.latency()
+	t.wire()
+	t.stages()
+	t.windows()
+	t.outcomes()
+	t.throughput()
+	t.network()
+	t.servers()
+	t.hosts(false)
+	t.efficiency()
+	t.slowest()
+	t.faults()
+	t.pause()
+	t.churn()
+	t.agents()
+}
+
+// pictured writes all figures with charts, the most asked for first: percentiles, the time, the messages,
+// and folded the host and the evidence.
+func (t *single) pictured() {
+	chapter := func(s string) {
+		t.Gap()
+		t.Chapter(s)
+	}
+	t.spectra()
+	t.latency()
+	t.wire()
+	t.overTime()
+	t.stages()
+	t.windows()
+	t.faults()
+	t.pause()
+	t.churn()
+	if t.o.lone {
+		t.heat()
+	}
+	chapter("system and messages")
+	t.system()
+	t.load()
+	t.outcomes()
+	t.throughput()
+	t.slowest()
+	t.agents()
+	chapter("what it rests on")
+	page := t.Page
+	t.Page = new(layout.Page)
+	t.network()
+	t.servers()
+	t.hosts(false)
+	t.efficiency()
+	t.hostsOverTime()
+	if inside := t.Page; !inside.Empty() {
+		page.Fold(inside, plain("host and servers"))
+	}
+	t.Page = page
+	t.evidence()
 }
 
 func partly(is bool) string {

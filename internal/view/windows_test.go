@@ -136,7 +136,7 @@ func TestCurveSpansAllSamples(t *testing.T) {
 	}
 	least, most := int64(1000), int64(1_000_000)
 	d := &result.Dist{Count: 1000, MinNS: &least, MaxNS: &most, Percentiles: []result.Percentile{{P: 50, NS: 500_000, Supported: true}, {P: 100, NS: most, Supported: true}}}
-	x := plotted{"response", &result.Result{}, distribution{group: "send", name: "response", d: d}, c}
+	x := plotted{"response", &result.Result{}, distribution{group: "send", name: "response", d: d}, c, false}
 	b := bounded{}
 	line := x.fine("s1", 1, &b)
 	first, last := line.Points[0], line.Points[len(line.Points)-1]

@@ -48,7 +48,6 @@ func (p *Parts) know(w *window, m *Message, held, left, came int64, why *uint64)
 	rest := system + max(m.Start-m.Due-m.Late, 0)
 	p.Latency.Add(max(m.End-m.Due, 0), 1)
 	p.Rest.Add(rest, 1)
-	p.Host.Add(max(m.End-m.Due-rest, 0), 1)
 	p.group(w, w.delays.beside(m.Start, max(came, left))).Add(system, 1)
 	p.level(m, held, left, came)
 }
@@ -123,7 +122,6 @@ func (p *Parts) merge(o *Parts) {
 	p.System.Merge(&o.System)
 	p.HostIn.Merge(&o.HostIn)
 	p.Latency.Merge(&o.Latency)
-	p.Host.Merge(&o.Host)
 	p.Rest.Merge(&o.Rest)
 	p.StepNS = max(p.StepNS, firstStep)
 	for p.StepNS < o.StepNS {

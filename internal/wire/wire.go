@@ -72,9 +72,9 @@ type Parts struct {
 	System  measure.Counts // from there until the last byte of the answer, or of the delivery, came in
 	HostIn  measure.Counts // from there until the program had it
 
-	// Of the same messages, since they were due: the whole latency, how much of it may be this host's
-	// (lateness, Held, HostOut and HostIn), and the rest.
-	Latency, Host, Rest measure.Counts
+	// Of the same messages, since they were due: the whole latency, and what may not be this host's of it,
+	// which is Blocked and System.
+	Latency, Rest measure.Counts
 
 	Levels []Level // by latency, ascending
 

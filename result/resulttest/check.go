@@ -116,7 +116,7 @@ func checkFleet(r *result.Result) error {
 	if (r.Clock != nil) != (len(r.Agents) > 0) {
 		wrong("agents and clock are both there, or neither is")
 	}
-	lanes := 0
+	pacers := 0
 	for i, a := range r.Agents {
 		if slices.ContainsFunc(r.Agents[:i], func(x result.Agent) bool { return x.Name == a.Name }) {
 			wrong("two agents are called %s", a.Name)
@@ -128,11 +128,11 @@ func checkFleet(r *result.Result) error {
 			wrong("agent %s: began to send, and is missing or has no producers", a.Name)
 		}
 		if a.Host != nil {
-			lanes += a.Host.Lanes
+			pacers += a.Host.Pacers
 		}
 	}
-	if len(r.Agents) > 0 && (lanes != r.Host.Lanes || r.Host.Usage != nil) {
-		wrong("the agents have %d lanes, the run %d; what one host used is the agent's alone", lanes, r.Host.Lanes)
+	if len(r.Agents) > 0 && (pacers != r.Host.Pacers || r.Host.Usage != nil) {
+		wrong("the agents have %d pacers, the run %d; what one host used is the agent's alone", pacers, r.Host.Pacers)
 	}
 	if k := r.Clock; k != nil && !k.Crosses && (k.BoundNS != nil || k.Negative > 0) {
 		wrong("nothing crosses, and the clock has a bound, or negatives")

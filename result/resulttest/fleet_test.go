@@ -25,7 +25,7 @@ func TestCheckFindsBrokenFleetResult(t *testing.T) {
 		"two of one name":             {func(r *result.Result) { r.Agents[1].Name = "a" }, "two agents are called a"},
 		"one that is there":           {func(r *result.Result) { r.Agents[2].Missing = false }, "agent c: missing is false"},
 		"one that began before":       {func(r *result.Result) { r.Agents[2].StartsNS = new(int64) }, "agent c: began"},
-		"another number of lanes":     {func(r *result.Result) { r.Host.Lanes = 7 }, "the agents have 2 lanes, the run 7"},
+		"another number of pacers":    {func(r *result.Result) { r.Host.Pacers = 7 }, "the agents have 2 pacers, the run 7"},
 		"a bound of nothing":          {func(r *result.Result) { r.Clock.Crosses = false }, "nothing crosses"},
 		"another bound":               {func(r *result.Result) { *r.Clock.BoundNS++ }, "a bound that is not the clocks'"},
 		"a bound of one clock's":      {func(r *result.Result) { r.Latency.Send.Response.ClockBoundNS = new(int64) }, "send.response: a bound"},

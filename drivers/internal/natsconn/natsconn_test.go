@@ -111,8 +111,8 @@ func TestEpochTellsConnectionsApart(t *testing.T) {
 	o.Address, o.User, o.Password = []string{run(t)}, "ann", driver.NewSecret("right", "")
 	o.ReconnectWait = time.Millisecond
 	lost, back := make(chan error, 1), make(chan string, 1)
-	told := driver.Run{ID: "t", Event: func(kind, text string) { back <- kind + ": " + text }}
-	link, err := Connect(t.Context(), &o, told, "producer 0", Events{Lost: func(err error) { lost <- err }})
+	run := driver.Run{ID: "t", Event: func(kind, text string) { back <- kind + ": " + text }}
+	link, err := Connect(t.Context(), &o, run, "producer 0", Events{Lost: func(err error) { lost <- err }})
 	if err != nil {
 		t.Fatal(err)
 	}

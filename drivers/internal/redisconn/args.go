@@ -21,11 +21,11 @@ func (l *Link) CheckSize(ctx context.Context, n int) error {
 	if n <= largestLeast {
 		return nil
 	}
-	told, err := l.ConfigGet(ctx, "proto-max-bulk-len").Result()
+	answer, err := l.ConfigGet(ctx, "proto-max-bulk-len").Result()
 	if !Answered(err) {
 		return Unreachable(err)
 	}
-	most, err := strconv.ParseInt(told["proto-max-bulk-len"], 10, 64)
+	most, err := strconv.ParseInt(answer["proto-max-bulk-len"], 10, 64)
 	if err != nil {
 		most = largest
 	}

@@ -93,11 +93,11 @@ func (c *Cluster) ask(ctx context.Context, at server) (ranges []slotRange, nodes
 		return nil, nil, err
 	}
 	defer func() { _ = l.Close(ctx) }()
-	told, err := l.ClusterSlots(ctx).Result() //nolint:staticcheck // SA1019: Redis 6 has no CLUSTER SHARDS
+	answer, err := l.ClusterSlots(ctx).Result() //nolint:staticcheck // SA1019: Redis 6 has no CLUSTER SHARDS
 	if err != nil {
 		return nil, nil, l.unasked(err)
 	}
-	for _, s := range told {
+	for _, s := range answer {
 		for i, n := range s.Nodes {
 			node, err := c.server(n.Addr, at)
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-const hush = "c4n4RyZq8wTkP5" // a secret that errors must not show
+const silent = "c4n4RyZq8wTkP5" // a secret that errors must not show
 
 func TestJoinURLs(t *testing.T) {
 	k := keep(t)
@@ -28,8 +28,8 @@ func TestJoinURLs(t *testing.T) {
 		{"weir://localhost", Address{Scheme: "weir", Host: "localhost:7622"}, "weir://localhost:7622"},
 		{"weir://[::1]", Address{Scheme: "weir", Host: "[::1]:7622"}, "weir://[::1]:7622"},
 		{"nats://127.0.0.1:4222", Address{Scheme: "nats", Host: "127.0.0.1:4222"}, "nats://127.0.0.1:4222"},
-		{"nats://alice:" + hush + "@h", Address{Scheme: "nats", Host: "h:4222", User: secret("alice"), Password: secret(hush)}, "nats://h:4222"},
-		{"tls://" + hush + "@h?" + tok, Address{Scheme: "tls", Host: "h:4222", User: secret(hush), Token: x}, "tls://h:4222"},
+		{"nats://alice:" + silent + "@h", Address{Scheme: "nats", Host: "h:4222", User: secret("alice"), Password: secret(silent)}, "nats://h:4222"},
+		{"tls://" + silent + "@h?" + tok, Address{Scheme: "tls", Host: "h:4222", User: secret(silent), Token: x}, "tls://h:4222"},
 		{"tls://a%40b:%2F%3A@h?" + pin, Address{Scheme: "tls", Host: "h:4222", User: secret("a@b"), Password: secret("/:"), Pin: k.Pin()}, "tls://h:4222?" + pin},
 	} {
 		a, err := Parse(tt.url)
@@ -58,26 +58,26 @@ func TestInvalidJoinURLsAreRejected(t *testing.T) {
 		want []string
 	}{
 		{"", []string{"is not a URL"}},
-		{hush, []string{"is not a URL"}},
+		{silent, []string{"is not a URL"}},
 		{"weir:h", []string{"is not a URL"}},
-		{"weir://h:x" + hush + "?" + good, []string{"is not a URL"}},
-		{"weir://h%zz" + hush, []string{"is not a URL"}},
-		{"http://h?token=" + hush, []string{"a scheme other", "an invalid token"}},
+		{"weir://h:x" + silent + "?" + good, []string{"is not a URL"}},
+		{"weir://h%zz" + silent, []string{"is not a URL"}},
+		{"http://h?token=" + silent, []string{"a scheme other", "an invalid token"}},
 		{"weir://h:1", []string{"lacks its pin", "lacks its token"}},
 		{"weir://127.0.0.1:1?" + pin, []string{"lacks its token"}},
 		{"weir://127.0.0.1:1?" + tok, []string{"lacks its pin"}},
 		{"weir://0.0.0.0:1", []string{"lacks its pin", "lacks its token"}},
-		{"weir://:1?pin=" + hush, []string{"has no host", "a pin that is not sha256:", "lacks its token"}},
-		{"weir://u:" + hush + "@h:0?" + good, []string{"before an @", "an invalid port"}},
+		{"weir://:1?pin=" + silent, []string{"has no host", "a pin that is not sha256:", "lacks its token"}},
+		{"weir://u:" + silent + "@h:0?" + good, []string{"before an @", "an invalid port"}},
 		{"weir://h:70000?" + good, []string{"1 to 65535"}},
-		{"weir://h/" + hush + "?" + good, []string{"between its port"}},
-		{"weir://h?" + good + "#" + hush, []string{"after them"}},
-		{"weir://h?" + good + "&" + hush, []string{"a parameter other"}},
+		{"weir://h/" + silent + "?" + good, []string{"between its port"}},
+		{"weir://h?" + good + "#" + silent, []string{"after them"}},
+		{"weir://h?" + good + "&" + silent, []string{"a parameter other"}},
 		{"weir://h?" + good + "&" + tok, []string{"has its token twice"}},
-		{"weir://h?%zz=" + hush + "&" + good, []string{"cannot be read"}},
+		{"weir://h?%zz=" + silent + "&" + good, []string{"cannot be read"}},
 		{"nats://h?" + pin, []string{"has a pin, but nats:// has no TLS"}},
 		{"nats://@h", []string{"has an @"}},
-		{"nats://" + hush + ":@h", []string{"has an @"}},
+		{"nats://" + silent + ":@h", []string{"has an @"}},
 		{"nats://h h", []string{"is not a URL"}},
 		{"nats://0::", []string{"an invalid host"}},
 		{"nats://h,i", []string{"an invalid host"}},
@@ -93,7 +93,7 @@ func TestInvalidJoinURLsAreRejected(t *testing.T) {
 				t.Errorf("%s: %v; want %q", tt.url, err, w)
 			}
 		}
-		if strings.Contains(err.Error(), hush) || strings.Contains(err.Error(), "\n") {
+		if strings.Contains(err.Error(), silent) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", tt.url, err)
 		}
 	}

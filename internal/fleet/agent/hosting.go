@@ -55,13 +55,13 @@ type hosting struct {
 	end          context.CancelFunc
 	done         chan struct{} // closed when nothing of it is left
 
-	mu    sync.Mutex
-	doing string
-	up    *System
-	err   error // why it failed to start, or ended
-	facts host.Facts
-	told  []Happening
-	keep  time.Time // may be needed until then without a coordinator
+	mu     sync.Mutex
+	doing  string
+	up     *System
+	err    error // why it failed to start, or ended
+	facts  host.Facts
+	events []Happening
+	keep   time.Time // may be needed until then without a coordinator
 
 	trouble *troubling // server faults; nil: none, or not started yet
 }
@@ -161,7 +161,7 @@ func (h *hosting) state(seen int, sampled, now int64) protocol.Hosted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var x protocol.Hosted
-	for _, e := range h.told[min(max(0, seen), len(h.told)):] {
+	for _, e := range h.events[min(max(0, seen), len(h.events)):] {
 		x.Since = append(x.Since, protocol.Event{AgoNS: max(0, now-e.MonotonicNS), Text: e.Text})
 	}
 	switch {
@@ -264,8 +264,8 @@ func (a *Agent) attend(ctx context.Context, h *hosting) {
 func (h *hosting) happened(x Happening) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if x.Text = protocol.Short(x.Text); len(h.told) < protocol.MostHappenings {
-		h.told = append(h.told, x)
+	if x.Text = protocol.Short(x.Text); len(h.events) < protocol.MostHappenings {
+		h.events = append(h.events, x)
 	}
 }
 

@@ -94,11 +94,11 @@ func (p *post) event(e engine.Event) {
 }
 
 // last adds the last report.
-func (p *post) last(at int64, books []byte, final *protocol.Final) {
+func (p *post) last(at int64, ledger []byte, final *protocol.Final) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.next(at)
-	r.Ledger, r.Final = books, final
+	r.Ledger, r.Final = ledger, final
 	p.ended = true
 	p.rouse()
 }

@@ -23,7 +23,7 @@ type office struct {
 	*hub.Hub
 	keep        *admission.Keep
 	dir, listen string
-	books       interface{ Close() }
+	reports     interface{ Close() }
 	js          jetstream.JetStream
 }
 
@@ -47,19 +47,19 @@ func (o *office) open(t *testing.T) {
 	if o.Hub, err = hub.Start(t.Context(), hub.Options{Keep: o.keep, Dir: o.dir, Listen: o.listen}); err != nil {
 		t.Fatal(err)
 	}
-	books, err := o.DialBooks(t.Context(), "books", nil)
+	reports, err := o.DialReports(t.Context(), "books", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.js, err = jetstream.New(books); err != nil {
+	if o.js, err = jetstream.New(reports); err != nil {
 		t.Fatal(err)
 	}
-	o.books = books
+	o.reports = reports
 }
 
 // away ends the server; what it keeps stays.
 func (o *office) away() {
-	o.books.Close()
+	o.reports.Close()
 	o.Close()
 }
 

@@ -107,7 +107,7 @@ func newTask(a *Agent, j *protocol.Job) (*task, error) {
 	t.cfg = s.Config(j.Run, j.Number)
 	t.cfg.OnOpen = func(facts func(context.Context) (driver.Facts, error)) { t.facts.Store(&facts) }
 	t.cfg.Worker = j.Workers[j.Index]
-	t.cfg.Clock, t.cfg.Log = t.clock, a.Log
+	t.cfg.Clock, t.cfg.Log, t.cfg.Wire = t.clock, a.Log, j.Wire
 	t.cfg.OnStart, t.cfg.OnInterval, t.cfg.OnEvent, t.cfg.OnLedger = t.start, t.interval, t.event, t.ledger
 	t.owners = make([]int, t.cfg.Plan.Producers)
 	for p := range t.owners {
@@ -142,7 +142,7 @@ func (t *task) run() {
 		return
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	union, err := t.agent.nc.Subscribe(protocol.BooksSubject(t.job.Session, t.job.Run), t.adopt)
+	union, err := t.agent.nc.Subscribe(protocol.DeliveriesSubject(t.job.Session, t.job.Run), t.adopt)
 	if err != nil {
 		t.fail(fmt.Errorf("listening for the deliveries of others: %w", err))
 		return
@@ -174,8 +174,8 @@ func (t *task) run() {
 	if part.Late != nil {
 		f.Late, _ = part.Late.AppendBinary(nil) // never fails for the engine's ledgers
 	}
-	books, _ := part.Ledger.AppendBinary(nil) // likewise
-	t.post.last(part.Ended, books, f)
+	ledger, _ := part.Ledger.AppendBinary(nil) // likewise
+	t.post.last(part.Ended, ledger, f)
 	close(t.ended)
 	if t.folder != nil {
 		if rest := t.seconds.Rest(); rest != nil {
@@ -196,11 +196,11 @@ func (t *task) measure() (*protocol.Final, *engine.WorkerResult, error) {
 	t.cfg.FIFO = t.agent.FIFO
 	t.cfg.Pace(pace.Cores())
 	if t.cfg.FIFO && !t.cfg.Calibration.FIFO {
-		t.agent.note("--fifo: a lane %s", t.cfg.Calibration.Why)
+		t.agent.note("--fifo: a pacer %s", t.cfg.Calibration.Why)
 	}
 	f.Procs = t.cfg.Procs()
 	var err error
-	if f.Cost, err = truth.Cost(t.ctx, t.cfg.Plan, t.cfg.Calibration, t.cfg.Lanes); err != nil {
+	if f.Cost, err = truth.Cost(t.ctx, t.cfg.Plan, t.cfg.Calibration, t.cfg.Pacers); err != nil {
 		return f, nil, err
 	}
 	part, err := engine.Execute(t.ctx, nil, t.cfg, t)

@@ -25,28 +25,28 @@ const (
 
 // The accounts, and what passes between them.
 const (
-	accountFleet = "FLEET"
-	accountBooks = "BOOKS"
-	accounts     = `accounts {
-	` + accountBooks + ` { jetstream: enabled, exports: [ {service: "` + Reports + `>", accounts: [` + accountFleet + `]} ] }
-	` + accountFleet + ` { imports: [ {service: {account: ` + accountBooks + `, subject: "` + Reports + `>"}} ] }
+	accountFleet   = "FLEET"
+	accountReports = "BOOKS"
+	accounts       = `accounts {
+	` + accountReports + ` { jetstream: enabled, exports: [ {service: "` + Reports + `>", accounts: [` + accountFleet + `]} ] }
+	` + accountFleet + ` { imports: [ {service: {account: ` + accountReports + `, subject: "` + Reports + `>"}} ] }
 }`
 )
 
 // An authenticator admits clients and sets their permissions. The server calls it on each connection's
 // goroutine.
 type authenticator struct {
-	keep               *admission.Keep
-	now                func() time.Time
-	said               *logger
-	fleetKey, booksKey string // the coordinator's own connections
-	fleet, books       *server.Account
+	keep                 *admission.Keep
+	now                  func() time.Time
+	said                 *logger
+	fleetKey, reportsKey string // the coordinator's own connections
+	fleet, reports       *server.Account
 }
 
 // accounts looks up the accounts of a server before its start.
 func (g *authenticator) accounts(s *server.Server) (err error) {
 	if g.fleet, err = s.LookupAccount(accountFleet); err == nil {
-		g.books, err = s.LookupAccount(accountBooks)
+		g.reports, err = s.LookupAccount(accountReports)
 	}
 	return err
 }
@@ -65,8 +65,8 @@ func (g *authenticator) Check(c server.ClientAuthentication) bool {
 		switch {
 		case same(token, g.fleetKey):
 			c.RegisterUser(&server.User{Username: "coordinator", Account: g.fleet})
-		case same(token, g.booksKey):
-			c.RegisterUser(&server.User{Username: "coordinator", Account: g.books})
+		case same(token, g.reportsKey):
+			c.RegisterUser(&server.User{Username: "coordinator", Account: g.reports})
 		default:
 			g.said.refuse("this process", admission.ErrToken)
 			return false

@@ -120,7 +120,7 @@ func TestDepartedClientIsNotTheCoordinator(t *testing.T) {
 	d := &diary{}
 	v := newLogger(d.log())
 	v.loud.Store(true)
-	g := &authenticator{keep: keep(t), now: time.Now, said: v, fleetKey: "f", booksKey: "b"}
+	g := &authenticator{keep: keep(t), now: time.Now, said: v, fleetKey: "f", reportsKey: "b"}
 	if g.Check(&leaving{}) || d.lines("was refused") != 0 {
 		t.Errorf("one that is gone: %s", d)
 	}

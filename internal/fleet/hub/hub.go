@@ -154,7 +154,7 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 		return nil, err
 	}
 	h := &Hub{keep: o.Keep, log: o.Log, locked: locked, logger: newLogger(o.Log)}
-	h.auth = &authenticator{keep: o.Keep, now: o.Now, said: h.logger, fleetKey: rand.Text(), booksKey: rand.Text()}
+	h.auth = &authenticator{keep: o.Keep, now: o.Now, said: h.logger, fleetKey: rand.Text(), reportsKey: rand.Text()}
 	so, err := settings(host, port, o)
 	if err == nil {
 		so.CustomClientAuthentication = h.auth
@@ -284,9 +284,9 @@ func (h *Hub) Dial(ctx context.Context, name string, log *slog.Logger, more ...n
 	return h.dial(ctx, h.auth.fleetKey, name, log, more)
 }
 
-// DialBooks connects the coordinator to the account with JetStream, which receives the agents' reports.
-func (h *Hub) DialBooks(ctx context.Context, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
-	return h.dial(ctx, h.auth.booksKey, name, log, more)
+// DialReports connects the coordinator to the account with JetStream, which receives the agents' reports.
+func (h *Hub) DialReports(ctx context.Context, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
+	return h.dial(ctx, h.auth.reportsKey, name, log, more)
 }
 
 func (h *Hub) dial(ctx context.Context, key, name string, log *slog.Logger, more []nats.Option) (*nats.Conn, error) {

@@ -132,12 +132,12 @@ func inside(t *testing.T, h *Hub) (*nats.Conn, jetstream.JetStream) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	books, err := h.DialBooks(t.Context(), "coordinator", nil)
+	account, err := h.DialReports(t.Context(), "coordinator", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(books.Close)
-	js, err := jetstream.New(books)
+	t.Cleanup(account.Close)
+	js, err := jetstream.New(account)
 	if err != nil {
 		t.Fatal(err)
 	}

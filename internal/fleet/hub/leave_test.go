@@ -126,7 +126,7 @@ func TestAgentPermissions(t *testing.T) {
 			t.Fatalf("%s is not heard", subject)
 		}
 	}
-	told, err := coordinator.SubscribeSync(Subjects + "s1.>")
+	received, err := coordinator.SubscribeSync(Subjects + "s1.>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestAgentPermissions(t *testing.T) {
 		if err := agent.Publish(Subjects+"s1."+what, nil); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := told.NextMsg(time.Minute); err != nil || m.Subject != Subjects+"s1."+what {
+		if m, err := received.NextMsg(time.Minute); err != nil || m.Subject != Subjects+"s1."+what {
 			t.Errorf("telling %s: %v, %v", what, m, err)
 		}
 	}

@@ -48,22 +48,22 @@ func KindOf(err error) string {
 	return ""
 }
 
-// A told is an error that an agent reported.
-type told struct {
+// An agentError is an error that an agent reported.
+type agentError struct {
 	text string
 	kind error
 }
 
-func (t *told) Error() string { return t.text }
+func (t *agentError) Error() string { return t.text }
 
-func (t *told) Unwrap() error { return t.kind }
+func (t *agentError) Unwrap() error { return t.kind }
 
 // ErrorOf returns the error that an agent reported; nil if none.
 func ErrorOf(text, kind string) error {
 	if text == "" {
 		return nil
 	}
-	t := &told{text: text}
+	t := &agentError{text: text}
 	for _, k := range errorKinds() {
 		if k.name == kind {
 			t.kind = k.err

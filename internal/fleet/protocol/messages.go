@@ -95,6 +95,7 @@ type Job struct {
 	Index    int                 `json:"index"`
 	Agents   []string            `json:"agents"`
 	Workers  []engine.Worker     `json:"workers"`
+	Wire     bool                `json:"wire,omitempty"` // record kernel instants where the host allows it
 }
 
 // Check returns ErrMalformed for a job that cannot be.

@@ -43,8 +43,8 @@ func LeadersSubject(session, instance string) string {
 	return fleetPrefix + session + ".leaders." + instance
 }
 
-// BooksSubject is where the agents of a run learn of each other's deliveries.
-func BooksSubject(session, run string) string { return OrdersPrefix + session + ".books." + run }
+// DeliveriesSubject is where the agents of a run learn of each other's deliveries.
+func DeliveriesSubject(session, run string) string { return OrdersPrefix + session + ".books." + run }
 
 // StandingSubject is where an agent's process publishes its standing.
 func StandingSubject(session, instance string) string {

@@ -163,7 +163,7 @@ func (c *checkup) clock(x *Seen) {
 // host adds the findings of an agent's own doctor, and checks its host's facts where the doctor found
 // nothing, or was not asked.
 func (c *checkup) host(x *Seen) {
-	told := func(name string) bool {
+	warned := func(name string) bool {
 		return slices.ContainsFunc(x.Findings, func(f host.Finding) bool {
 			return f.Name == name && (f.Health == host.Bad || f.Health == host.Warn)
 		})
@@ -179,12 +179,12 @@ func (c *checkup) host(x *Seen) {
 			c.add(f, x.Name)
 		}
 	}
-	if x.Cores == 1 && !told("cores") {
+	if x.Cores == 1 && !warned("cores") {
 		c.add(host.Finding{
-			Name: "cores", Health: host.Warn, Found: "1 core", Why: "the generator's threads (lanes), the client library and all else share it, and wait for each other", Do: "Use a host with more cores.",
+			Name: "cores", Health: host.Warn, Found: "1 core", Why: "the generator's threads (pacers), the client library and all else share it, and wait for each other", Do: "Use a host with more cores.",
 		}, x.Name)
 	}
-	if x.MemoryB > 0 && x.MemoryB < wantMemory && !told("memory") {
+	if x.MemoryB > 0 && x.MemoryB < wantMemory && !warned("memory") {
 		c.add(host.Finding{
 			Name: "memory", Health: host.Warn, Found: fmt.Sprintf("%d MiB free", x.MemoryB>>20), Why: "weir holds up to limits.memory (1GiB) of messages in flight",
 			Do: "Free some, or set limits.memory.",

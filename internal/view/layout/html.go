@@ -39,7 +39,7 @@ func (h HTML) Write(w io.Writer, p *Page) error {
 	}
 	policy := "default-src 'none'; style-src " + hashOf(pageStyle)
 	if script.Code != "" {
-		policy += "; script-src " + hashOf(script.Code)
+		policy += "; script-src " + hashOf(script.Code) + "; img-src data:"
 	}
 	return frame.Execute(w, map[string]any{
 		"Title": Printable(h.Title), "Schema": h.Schema, "Footer": h.Footer,
@@ -141,6 +141,7 @@ func nodes(p *Page) []node {
 			n.Kind, n.Items = kind, []Block{x}
 		case Folded:
 			n.Kind, n.Nodes = "folded", nodes(x.Inside)
+			later(n.Nodes)
 		default:
 			n.Kind = map[Form]string{
 				Heading: "heading", Chapter: "chapter", Line: "line", Status: "status", Note: "note", Verbatim: "verbatim", Drawing: "drawing", Contents: "contents",
@@ -150,6 +151,16 @@ func nodes(p *Page) []node {
 		out = append(out, n)
 	}
 	return out
+}
+
+// later makes drawings ones that the script builds when their fold is opened.
+func later(all []node) {
+	for i := range all {
+		if all[i].Kind == "drawing" {
+			all[i].Kind = "later"
+			all[i].Chart.Later = all[i].Chart.Timed != nil
+		}
+	}
 }
 
 // phoneWidth is how many characters of a table a phone shows side by side; padding is the extra width of a

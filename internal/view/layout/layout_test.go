@@ -241,10 +241,10 @@ func TestScriptDataCannotCloseElement(t *testing.T) {
 	_, data, _ := strings.Cut(page, `<script type="application/json" id="weir-data">`)
 	data, _, _ = strings.Cut(data, "</script>")
 	var got struct {
-		Charts  []struct{ Names []string }
-		Mosaics map[string]string
+		Charts []struct{ Names []string }
+		Data   map[string]string
 	}
-	if err := json.Unmarshal([]byte(data), &got); err != nil || len(got.Charts) != 1 || got.Charts[0].Names[0] != evil || got.Mosaics[evil] != evil {
+	if err := json.Unmarshal([]byte(data), &got); err != nil || len(got.Charts) != 1 || got.Charts[0].Names[0] != evil || got.Data[evil] != evil {
 		t.Errorf("the data are %+v: %v", got, err)
 	}
 }

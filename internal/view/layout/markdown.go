@@ -63,7 +63,7 @@ func (m Markdown) Page(p *Page) string {
 			}
 			b.WriteString("\n")
 		case Drawing:
-			b.WriteString(Escape(x.Chart.words()) + "\n")
+			b.WriteString(Escape(x.Chart.Words()) + "\n")
 		case Folded:
 			b.WriteString(m.spans(x.Spans) + "\n\n" + m.Page(x.Inside))
 		case Inset:

@@ -253,8 +253,8 @@ func (c *Chart) texts() []*string {
 	return out
 }
 
-// words describes a chart.
-func (c *Chart) words() string { return strings.TrimSpace(c.Title + ": " + c.Desc) }
+// Words describes a chart.
+func (c *Chart) Words() string { return strings.TrimSpace(c.Title + ": " + c.Desc) }
 
 // Printable makes a text fit for one line of a page: it replaces control sequences and line ends.
 func Printable(s string) string {

@@ -3,7 +3,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("weir-data").textContent);
   const frame = data.frame;
-  const svgNS = document.querySelector("svg.chart").namespaceURI;
+  const svgNS = "http" + "://www.w3.org/2000/svg";
 
   const make = (name, className, text) => {
     const e = document.createElement(name);
@@ -125,7 +125,7 @@
   };
   const mosaics = {};
   for (const of of ["rtt", "e2e", "send"]) {
-    const packed = (data.mosaics || {})[of];
+    const packed = (data.data || {})[of];
     if (!packed) continue;
     const counts = unpacked(packed.counts, packed.from.length), never = unpacked(packed.never, packed.from.length);
     mosaics[of] = {
@@ -134,6 +134,7 @@
       parts: packed.from.map((from, i) => ({ from, to: packed.to[i], counts: counts[i], never: never[i] })),
     };
   }
+  const happened = (data.data || {}).events || [];
   const total = (counts) => counts.reduce((n, [, k]) => n + k, 0);
   const lowest = (m, tile) => {
     if (tile < 2 * m.half) return tile;
@@ -182,7 +183,7 @@
   // Names in legends hide what they name.
   const hidden = new WeakMap(); // by figure: a set of numbers
   const views = [];
-  for (const figure of document.querySelectorAll("figure")) {
+  const legend = (figure) => {
     hidden.set(figure, new Set());
     figure.querySelectorAll(".legend li").forEach((li, i) => {
       const button = make("button");
@@ -197,8 +198,11 @@
         for (const e of figure.querySelectorAll('[data-n="' + (i + 1) + '"]')) e.classList.toggle("off", off.has(i + 1));
         views.filter((v) => v.figure === figure).forEach(show);
       });
+      const near = (is) => { for (const e of figure.querySelectorAll('.band[data-n="' + (i + 1) + '"]')) e.classList.toggle("near", is); };
+      for (const on of ["pointerenter", "focus"]) button.addEventListener(on, () => near(true));
+      for (const on of ["pointerleave", "blur"]) button.addEventListener(on, () => near(false));
     });
-  }
+  };
 
   // Charts over time share what is shown of the time, and what is selected of it.
   let zoomed = null, selected = null;
@@ -303,7 +307,13 @@
 
   // point shows the values at an instant.
   const point = (v, at) => {
-    for (const other of views) if (other !== v) rest(other);
+    for (const other of views) {
+      if (other === v) continue;
+      rest(other);
+      if (at < other.x.min || at > other.x.max) continue;
+      put(other.cursor, { d: "M" + place(toX(other.x, at)) + " " + frame.top + "V" + base(other) });
+      other.cursor.classList.remove("off");
+    }
     const c = v.chart, off = hidden.get(v.figure);
     v.at = Math.max(v.x.min, Math.min(v.x.max, at));
     const rows = [], byName = new Map();
@@ -329,6 +339,8 @@
     const tile = m && m.parts.find((p) => p.from <= v.at && v.at < p.to);
     if (tile && tile.counts.length) rows.push([null, "messages", count(total(tile.counts))]);
     if (tile && tile.never.length) rows.push([null, "due, and " + uncompleted[c.of], count(total(tile.never))]);
+    const close = (v.x.max - v.x.min) / 200;
+    for (const e of happened.filter((e) => e.at <= v.at + close && e.to >= v.at - close).slice(0, 4)) rows.push([null, instant(e.at) + " " + e.text, ""]);
     if (limited) rows.push([null, "host-limited", ""]);
     v.tip.replaceChildren(make("b", "", exact), ...rows.map(([key, name, value]) => {
       const row = make("div");
@@ -349,6 +361,7 @@
     v.tip.hidden = true;
     v.cursor.classList.add("off");
   };
+  const restAll = () => views.forEach(rest);
 
   // Selecting a time shows what was measured in it.
   const panel = make("section", "selection");
@@ -362,6 +375,8 @@
   const zoom = (range) => {
     zoomed = range;
     views.forEach(show);
+    const place = range ? "#t=" + range.map((s) => Math.round(s * 1000) / 1000).join(",") : "#";
+    if (range || location.hash.startsWith("#t=")) history.replaceState(null, "", place);
   };
   const select = (range, v) => {
     selected = range;
@@ -374,9 +389,11 @@
     const sums = list.map((of) => [of, mosaics[of], within(mosaics[of], range)]).filter(([, , s]) => s.n > 0);
     const exact = sums.length ? [Math.min(...sums.map(([, , s]) => s.from)), Math.max(...sums.map(([, , s]) => s.to))] : range;
     const head = make("p", "strong", instant(exact[0]) + " to " + instant(exact[1]));
+    const events = make("ul", "note");
+    for (const e of happened.filter((e) => e.at <= exact[1] && e.to >= exact[0]).slice(0, 20)) events.append(make("li", "", instant(e.at) + " " + e.text));
     const acts = make("p");
     acts.append(button("zoom in", () => zoom(range)), " ", button("whole run", () => zoom(null)), " ", button("clear", () => { select(null); zoom(null); }));
-    panel.replaceChildren(head, acts);
+    panel.replaceChildren(head, acts, ...(events.children.length ? [events] : []));
     if (sums.length) {
       panel.append(table(sums), ...sums.map(curve));
       let says = "Of measured messages that completed in this time, and those due in it that never did. The warm-up is not counted. Buckets are at most a 64th wide: a value is at most 1.6 % too high. A dash: too few messages.";
@@ -452,10 +469,8 @@
     return box;
   };
 
-  for (const chart of data.charts) {
-    const title = document.getElementById(chart.id + "-t");
-    if (!title) continue;
-    const svg = title.parentNode, figure = svg.closest("figure");
+  const timed = new Map(data.charts.map((c) => [c.id, c]));
+  const over = (chart, svg, figure, title) => {
     const v = { chart, svg, figure, x: null, y: null, at: chart.x[0], drawn: false };
     v.grid = svg.querySelector("g.ticks");
     v.ticks = [];
@@ -527,15 +542,18 @@
       began = null;
       select(null, v);
     });
-    svg.addEventListener("pointerleave", () => { if (!began) rest(v); });
+    svg.addEventListener("pointerleave", () => { if (!began) restAll(); });
     svg.addEventListener("dblclick", () => zoom(null));
-    svg.addEventListener("blur", () => rest(v));
+    svg.addEventListener("blur", restAll);
     svg.addEventListener("keydown", (e) => {
       const step = (v.x.max - v.x.min) / 100 * (e.key === "ArrowLeft" ? -1 : 1);
       if (e.key === "ArrowLeft" || e.key === "ArrowRight") {
         const from = v.at;
         point(v, v.at + step);
         if (e.shiftKey) select(selected ? (step > 0 ? [selected[0], Math.max(v.at, selected[0])] : [Math.min(v.at, selected[1]), selected[1]]) : [from, v.at].sort((a, b) => a - b), v);
+      } else if (e.key === "e" || e.key === "E") {
+        const next = e.key === "e" ? happened.find((x) => x.at > v.at + 1e-6) : happened.findLast((x) => x.at < v.at - 1e-6);
+        if (next) point(v, next.at);
       } else if (e.key === "Escape") {
         select(null, v);
         zoom(null);
@@ -547,15 +565,135 @@
       e.preventDefault();
     });
     views.push(v);
-  }
-  for (const v of views) {
-    const c = v.chart;
-    const whole = c.log ? logarithmic(c.y[0], c.y[1]) : linear(c.y[1] / 1.15, c.unit);
+    const whole = chart.log ? logarithmic(chart.y[0], chart.y[1]) : linear(chart.y[1] / 1.15, chart.unit);
     v.ticks = whole.ticks;
     show(v);
+  };
+
+  // Other charts with dots say the values at the nearest place of the X axis.
+  const dotted = (svg, figure) => {
+    const all = [...svg.querySelectorAll("g[data-n] > *")].map((e) => {
+      const box = e.getBBox(), text = e.querySelector("title");
+      if (text) text.remove(); // the browser would show it over the values
+      return { n: Number(e.parentNode.dataset.n), x: box.x + box.width / 2, text: text ? text.textContent : "" };
+    }).filter((d) => d.text);
+    figure.dots = all;
+    if (!all.length) return;
+    const places = [...new Set(all.map((d) => Math.round(d.x)))].sort((a, b) => a - b);
+    const tip = make("div", "tip"), cursor = draw("path", { class: "cursor off" });
+    tip.hidden = true;
+    svg.append(cursor);
+    figure.append(tip);
+    let at = 0;
+    const leave = () => {
+      tip.hidden = true;
+      cursor.classList.add("off");
+    };
+    const say = (i) => {
+      at = Math.max(0, Math.min(places.length - 1, i));
+      const off = hidden.get(figure);
+      tip.replaceChildren(...all.filter((d) => Math.abs(d.x - places[at]) <= 1 && !off.has(d.n)).map((d) => make("div", "", d.text)));
+      const box = svg.getBoundingClientRect(), outer = figure.getBoundingClientRect(), scale = box.width / frame.width;
+      put(cursor, { d: "M" + places[at] + " " + frame.top + "V" + (svg.viewBox.baseVal.height - frame.bottom) });
+      cursor.classList.remove("off");
+      tip.hidden = false;
+      const left = places[at] * scale + box.left - outer.left;
+      tip.style.top = (box.top - outer.top + 8) + "px";
+      tip.style.left = Math.max(0, left > outer.width / 2 ? left - tip.offsetWidth - 14 : left + 14) + "px";
+    };
+    svg.setAttribute("tabindex", "0");
+    svg.addEventListener("pointermove", (e) => {
+      const box = svg.getBoundingClientRect(), x = (e.clientX - box.left) / box.width * frame.width;
+      say(places.reduce((best, p, i) => (Math.abs(p - x) < Math.abs(places[best] - x) ? i : best), 0));
+    });
+    svg.addEventListener("pointerleave", leave);
+    svg.addEventListener("blur", leave);
+    svg.addEventListener("keydown", (e) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
+      if (e.key === "Escape") leave();
+      if (!step) return;
+      say(tip.hidden ? at : at + step);
+      e.preventDefault();
+    });
+  };
+
+  // Each chart can be saved: as a picture with the style of the page, and its values.
+  const save = (name, type, content) => {
+    const a = make("a"), url = URL.createObjectURL(new Blob([content], { type }));
+    a.setAttribute("href", url);
+    a.setAttribute("download", name);
+    a.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+  };
+  const picture = (svg) => {
+    const copy = svg.cloneNode(true);
+    copy.setAttribute("width", "1440");
+    copy.setAttribute("height", String(2 * svg.viewBox.baseVal.height));
+    copy.setAttribute("font-family", "system-ui, sans-serif");
+    copy.prepend(draw("style", {}, document.querySelector("style").textContent), draw("rect", { width: "100%", height: "100%", class: "paper" }));
+    return new XMLSerializer().serializeToString(copy);
+  };
+  const cell = (v) => (/[",\n]/.test(v) ? '"' + v.replace(/"/g, '""') + '"' : String(v));
+  const values = (figure, chart) => {
+    const rows = [];
+    if (chart) {
+      rows.push(["series", "from_s", "to_s", { time: "ns", bytes: "bytes", rate: "per_s", cores: "cores", count: "number" }[chart.unit]]);
+      let before = null;
+      for (const l of chart.lines) {
+        before = l.x ? l : before;
+        if (!l.dots) l.y.forEach((y, i) => rows.push([chart.names[l.n - 1] || "", before.x[i], before.to ? before.to[i] : "", y === null ? "" : y]));
+      }
+    } else {
+      rows.push(["value"], ...(figure.dots || []).map((d) => [d.text]));
+    }
+    return rows.map((r) => r.map((v) => cell(String(v))).join(",") + "\n").join("");
+  };
+  const saving = (svg, figure, chart) => {
+    const p = make("p", "save"), name = (chart ? chart.id : figure.querySelector("h3").textContent).replace(/[^A-Za-z0-9]+/g, "-");
+    p.append("save ", button("SVG", () => save(name + ".svg", "image/svg+xml", picture(svg))), " ", button("PNG", () => {
+      const image = new Image(), canvas = make("canvas");
+      image.onload = () => {
+        canvas.width = 1440;
+        canvas.height = 2 * svg.viewBox.baseVal.height;
+        canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+        canvas.toBlob((b) => save(name + ".png", "image/png", b));
+      };
+      image.setAttribute("src", "data:image/svg+xml;charset=utf-8," + encodeURIComponent(picture(svg)));
+    }));
+    if (chart || (figure.dots || []).length) p.append(" ", button("CSV", () => save(name + ".csv", "text/csv", values(figure, chart))));
+    figure.append(p);
+  };
+
+  const build = (figure) => {
+    const svg = figure.querySelector("svg.chart"), title = svg.querySelector("title"), chart = timed.get(title.id.replace(/-t$/, ""));
+    legend(figure);
+    if (chart) {
+      over(chart, svg, figure, title);
+    } else {
+      dotted(svg, figure);
+    }
+    saving(svg, figure, chart);
+  };
+  document.querySelectorAll("figure").forEach(build);
+  // Charts in a fold are built when it is opened.
+  const open = (details) => {
+    for (const t of details.querySelectorAll("template")) {
+      if (t.closest("details") !== details) continue;
+      t.previousElementSibling.remove();
+      const figure = t.content.firstElementChild;
+      t.replaceWith(figure);
+      build(figure);
+    }
+  };
+  for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", () => { if (details.open) open(details); });
+  addEventListener("beforeprint", () => document.querySelectorAll("details[open]").forEach(open));
+  const asked = location.hash.match(/^#t=(-?[\d.]+),(-?[\d.]+)$/);
+  if (asked && Number(asked[1]) < Number(asked[2])) {
+    zoomed = [Number(asked[1]), Number(asked[2])];
+    views.forEach(show);
   }
   if (views.length) {
-    const hint = make("p", "dim hint", "Point at a chart over time for its values, and drag over it to select a part of the time. A click on a name hides its line.");
+    const hint = make("p", "dim hint", "Point at a chart over time for its values, and drag over it to select a part of the time; by key, the arrows move, with Shift they select, e and E go to events. A click on a name hides its line.");
     const first = document.querySelector("nav") || document.querySelector("h1");
     first.after(hint);
   }

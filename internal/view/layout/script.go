@@ -56,10 +56,10 @@ func scriptOf(p *Page) (script, error) {
 		return script{}, nil
 	}
 	all := struct {
-		Frame   plot.Frame     `json:"frame"`
-		Charts  []drawing      `json:"charts"`
-		Mosaics map[string]any `json:"mosaics"`
-	}{Frame: plot.Framed(), Charts: []drawing{}, Mosaics: p.embedded}
+		Frame  plot.Frame     `json:"frame"`
+		Charts []drawing      `json:"charts"`
+		Data   map[string]any `json:"data"` // as embedded
+	}{Frame: plot.Framed(), Charts: []drawing{}, Data: p.embedded}
 	for _, c := range charts {
 		if c.Timed != nil {
 			all.Charts = append(all.Charts, drawingOf(c))

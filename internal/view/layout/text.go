@@ -116,7 +116,7 @@ func (t Text) Page(p *Page) string {
 				say(before, column, []Span{Faint.Of(l)})
 			}
 		case Drawing:
-			say("", 0, []Span{Plain.Of(x.Chart.words())})
+			say("", 0, []Span{Plain.Of(x.Chart.Words())})
 		case Folded:
 			say("", 0, x.Spans)
 			b.WriteString(t.Page(x.Inside))

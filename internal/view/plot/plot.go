@@ -37,6 +37,7 @@ type Chart struct {
 	Rules   []Rule
 	Marks   []Mark
 	Under   []Mark // in a strip under the X axis; nil: no strip
+	Later   bool   // a script draws the lines, and knows the columns
 	Columns []Column
 }
 
@@ -80,6 +81,7 @@ type Rule struct {
 type Span struct {
 	From, To float64
 	Text     string // written at its top if wide enough
+	Class    string // besides "span"
 }
 
 // A Band is the area between two lines.
@@ -162,7 +164,9 @@ func (c *Chart) SVG() string {
 	for _, l := range c.Lines {
 		p.line(l)
 	}
-	p.columns()
+	if !c.Later {
+		p.columns()
+	}
 	for _, l := range c.Lines { // above the columns, to get the pointer first
 		p.dots(l)
 	}
@@ -234,19 +238,35 @@ func (p *pen) rule(r Rule) {
 	p.linef(`<text class="end rule" x="%d" y="%s">%s</text>`, width-right-4, num(above), escape(r.Text))
 }
 
-// under draws the strip under the X axis.
+// under draws the strip under the X axis: the marks of each class as one path.
 func (p *pen) under() {
-	base := top + p.high
-	for _, m := range p.chart.Under {
+	p.together(p.chart.Under, func(m Mark) string {
 		from, to := p.x(m.X), p.x(math.Max(m.X, m.To))
-		p.linef(`<rect class="%s" x="%s" y="%s" width="%s" height="%d"><title>%s</title></rect>`, escape(m.Class), num(from), num(base+2), num(math.Max(1.2, to-from)), strip-3, escape(m.Text))
+		wide := num(math.Max(1.2, to-from))
+		return fmt.Sprintf("M%s %sh%sv%dh-%sz", num(from), num(top+p.high+2), wide, strip-3, wide)
+	})
+}
+
+// together draws marks, those of one class as one path.
+func (p *pen) together(marks []Mark, one func(Mark) string) {
+	var classes []string
+	paths := map[string]*strings.Builder{}
+	for _, m := range marks {
+		if paths[m.Class] == nil {
+			classes = append(classes, m.Class)
+			paths[m.Class] = new(strings.Builder)
+		}
+		paths[m.Class].WriteString(one(m))
+	}
+	for _, class := range classes {
+		p.linef(`<path class="%s" d="%s"/>`, escape(class), paths[class])
 	}
 }
 
 func (p *pen) spans() {
 	for _, s := range p.chart.Spans {
 		from, to := p.x(s.From), p.x(s.To)
-		p.linef(`<rect class="span" x="%s" y="%d" width="%s" height="%s"/>`, num(from), top, num(to-from), num(p.high))
+		p.linef(`<rect class="%s" x="%s" y="%d" width="%s" height="%s"/>`, strings.TrimSpace("span "+escape(s.Class)), num(from), top, num(math.Max(1, to-from)), num(p.high))
 		if to-from > 9*float64(len(s.Text)) {
 			p.linef(`<text class="faint n" x="%s" y="%d">%s</text>`, num(from+4), top+14, escape(s.Text))
 		}
@@ -342,7 +362,9 @@ func (p *pen) line(l Line) {
 		n++
 	}
 	d.WriteString(lone)
-	if d.Len() > 0 {
+	if d.Len() > 0 && p.chart.Later {
+		p.linef(`<path class="line %s"%s/>`, escape(l.Class), series(l.Series))
+	} else if d.Len() > 0 {
 		p.linef(`<path class="line %s" d="%s"%s/>`, escape(l.Class), d.String(), series(l.Series))
 	}
 }
@@ -374,15 +396,25 @@ func (p *pen) dots(l Line) {
 	p.linef("</g>")
 }
 
+// marks draws tall marks, each with its text, and the others of a class as one path.
 func (p *pen) marks() {
 	base := top + p.high
+	var plain []Mark
 	for _, m := range p.chart.Marks {
+		if !m.Tall || p.chart.Later { // a script has the texts
+			m.Class = "mark " + m.Class
+			plain = append(plain, m)
+			continue
+		}
+		p.linef(`<path class="mark %s" d="M%s %sv%s"><title>%s</title></path>`, escape(m.Class), num(p.x(m.X)), num(base), num(-p.high), escape(m.Text))
+	}
+	p.together(plain, func(m Mark) string {
 		up := 9.0
 		if m.Tall {
 			up = p.high
 		}
-		p.linef(`<path class="mark %s" d="M%s %sv%s"><title>%s</title></path>`, escape(m.Class), num(p.x(m.X)), num(base), num(-up), escape(m.Text))
-	}
+		return "M" + num(p.x(m.X)) + " " + num(base) + "v" + num(-up)
+	})
 }
 
 func (p *pen) columns() {

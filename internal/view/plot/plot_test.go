@@ -40,7 +40,7 @@ func example() *Chart {
 	return &Chart{
 		ID: "c", Title: "a <b> & \"c\"", Desc: "d ]]> e\x00", Height: 300,
 		X: Linear(0, 10, 5, "x", words), Y: Log(1, 1e6, "y", words),
-		Spans: []Span{{0, 2, "warm-up"}, {8, nan, "drain"}},
+		Spans: []Span{{0, 2, "warm-up", ""}, {8, nan, "drain", ""}},
 		Bands: []Band{{"s1", []BandPoint{{0, 1, 10}, {1, 2, inf}, {2, nan, 3}, {3, 1, 2}, {4, 0, 9}}, 1}},
 		Lines: []Line{
 			{Class: "s1", Points: []Point{{X: 0, Y: 10}, {X: 1, Y: nan}, {X: 2, Y: 100}, {X: 3, Y: nan}, {X: 4, Y: 5}, {X: 5, Y: -3}}},
@@ -74,7 +74,7 @@ func TestRuleBeyondAxisIsNotDrawn(t *testing.T) {
 	if n := strings.Count(svg, `<path class="rule `); n != 1 {
 		t.Errorf("%d rules are drawn; want the one within the axis", n)
 	}
-	for what, want := range map[string]int{`class="heat h3"`: 1, `class="heat h6"`: 0, `class="heat apart h1"`: 1, `class="square"`: 1, `<rect class="stall"`: 1, `<rect class="bar"`: 2} {
+	for what, want := range map[string]int{`class="heat h3"`: 1, `class="heat h6"`: 0, `class="heat apart h1"`: 1, `class="square"`: 1, `<path class="stall"`: 1, `<rect class="bar"`: 2} {
 		if got := strings.Count(svg, what); got != want {
 			t.Errorf("%d times %s; want %d", got, what, want)
 		}

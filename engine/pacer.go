@@ -26,9 +26,9 @@ const (
 	isBehind = 50 * time.Millisecond
 )
 
-// A lane is one pacer: a pacing thread. It turns to each message of its part at its due instant and
+// A pacer is a pacing thread. It turns to each message of its part at its due instant and
 // never waits for a producer.
-type lane struct {
+type pacer struct {
 	run     *run
 	part    schedule.Part
 	waiter  *pace.Waiter
@@ -48,7 +48,7 @@ type lane struct {
 }
 
 // pace executes the pacer's part of the plan until its end or until the run stops.
-func (l *lane) pace() {
+func (l *pacer) pace() {
 	defer l.waiter.Lock()()
 	r := l.run
 	defer l.account.open(r)()
@@ -79,7 +79,7 @@ func (l *lane) pace() {
 	l.walking.Store(false)
 	l.flush()
 	if l.behind > 0 {
-		r.event("behind", "the generator did not keep up: a lane was "+left.late.String()+" behind at the end, and "+itoa(int(l.behind))+" messages that were due were not sent")
+		r.event("behind", "the generator did not keep up: a pacer was "+left.late.String()+" behind at the end, and "+itoa(int(l.behind))+" messages that were due were not sent")
 	}
 	for _, s := range l.senders {
 		s.closed.Store(true)
@@ -89,7 +89,7 @@ func (l *lane) pace() {
 		l.drainOut()
 	}
 	if n := l.waiter.Yielded(); n > 0 {
-		r.event("precedence", "a lane that used over half of a core ran without SCHED_FIFO for a while, "+itoa(int(n))+" times")
+		r.event("precedence", "a pacer that used over half of a core ran without SCHED_FIFO for a while, "+itoa(int(n))+" times")
 	}
 }
 
@@ -104,7 +104,7 @@ type remainder struct {
 
 // ownDelay returns the part of a lateness that the pacer caused: none if it had to wait for room,
 // since then the system had none.
-func (l *lane) ownDelay(late int64) int64 {
+func (l *pacer) ownDelay(late int64) int64 {
 	if l.waits.Load() > 0 {
 		return 0
 	}
@@ -112,7 +112,7 @@ func (l *lane) ownDelay(late int64) int64 {
 }
 
 // giveUp starts the remainder at the given message, to which the pacer turned that late.
-func (l *lane) giveUp(left *remainder, index uint64, late int64) {
+func (l *pacer) giveUp(left *remainder, index uint64, late int64) {
 	left.begun, left.index = true, index
 	left.end = min(l.run.stopped.Load(), l.run.plan.End()-1)
 	if own := l.ownDelay(late); own >= int64(isBehind) {
@@ -124,7 +124,7 @@ func (l *lane) giveUp(left *remainder, index uint64, late int64) {
 
 // leave accounts for a message of the remainder, and reports whether another may follow: after
 // many, the rest is counted at once.
-func (l *lane) leave(left *remainder, index uint64, due int64) bool {
+func (l *pacer) leave(left *remainder, index uint64, due int64) bool {
 	if due > left.end {
 		return false
 	}
@@ -147,7 +147,7 @@ func (l *lane) leave(left *remainder, index uint64, due int64) bool {
 }
 
 // published records, if Publish may block the pacer, what delayed it in a long one.
-func (l *lane) published(start int64) {
+func (l *pacer) published(start int64) {
 	if !l.run.inline {
 		return
 	}
@@ -160,7 +160,7 @@ func (l *lane) published(start int64) {
 }
 
 // count accounts for a message that is due.
-func (l *lane) count(due int64) {
+func (l *pacer) count(due int64) {
 	p := l.run.recorder.Phase(due)
 	l.counted[p]++
 	if l.counted[p]&255 == 0 {
@@ -169,7 +169,7 @@ func (l *lane) count(due int64) {
 }
 
 // flush reports the counts; only now and then, since each is an atomic addition.
-func (l *lane) flush() {
+func (l *pacer) flush() {
 	for p, n := range l.counted {
 		if n > 0 {
 			l.shard.ScheduledN(measure.Phase(p), n)
@@ -179,7 +179,7 @@ func (l *lane) flush() {
 }
 
 // wait returns the first clock reading that is not before due; false if the run stops first.
-func (l *lane) wait(due int64) (int64, bool) {
+func (l *pacer) wait(due int64) (int64, bool) {
 	now := l.waiter.Until(min(due, l.looked)) // one reading: looked has passed
 	if now >= due {
 		if now-l.looked > revisit {
@@ -209,7 +209,7 @@ func (l *lane) wait(due int64) (int64, bool) {
 }
 
 // rest waits until t; now is an earlier reading.
-func (l *lane) rest(t, now int64) int64 {
+func (l *pacer) rest(t, now int64) int64 {
 	if l.account.wants(t, now) {
 		l.waiter.Until(t - readingTakes)
 		l.account.begin(l.run.now())
@@ -218,7 +218,7 @@ func (l *lane) rest(t, now int64) int64 {
 }
 
 // look hands over whatever waits and can be handed over now.
-func (l *lane) look(now int64) {
+func (l *pacer) look(now int64) {
 	l.looked = now
 	rest := l.waiting[:0]
 	for _, s := range l.waiting {
@@ -232,7 +232,7 @@ func (l *lane) look(now int64) {
 }
 
 // offer gives a message to its sender, at the instant now.
-func (l *lane) offer(s *sender, it item, now int64) {
+func (l *pacer) offer(s *sender, it item, now int64) {
 	r := l.run
 	if r.direct && r.cfg.Plan.BatchMax == 1 && s.queue.len() == 0 {
 		if s.gather(1) {
@@ -256,7 +256,7 @@ func (l *lane) offer(s *sender, it item, now int64) {
 		// The pacer's backlog memory is exhausted: it has to wait, which shows as lateness of
 		// everything behind it, and is reported.
 		if l.waits.Add(1) == 1 {
-			r.event("backlog-full", "a lane's backlog of "+itoa(laneBacklog)+" messages is full: the lane waits")
+			r.event("backlog-full", "a pacer's backlog of "+itoa(pacerBacklog)+" messages is full: the pacer waits")
 		}
 		at := r.now()
 		now = l.rest(at+revisit, at)
@@ -277,7 +277,7 @@ func (l *lane) offer(s *sender, it item, now int64) {
 }
 
 // isFull reports whether the policy for a full producer applies.
-func (l *lane) isFull(s *sender) bool {
+func (l *pacer) isFull(s *sender) bool {
 	if l.run.direct && l.run.cfg.Plan.BatchMax == 1 {
 		return true // there was no free slot
 	}
@@ -286,7 +286,7 @@ func (l *lane) isFull(s *sender) bool {
 
 // work hands over from the sender's queue, at the instant now, while it has whole batches and free
 // slots. It reports whether a whole batch still waits.
-func (l *lane) work(s *sender, now int64) bool {
+func (l *pacer) work(s *sender, now int64) bool {
 	for first := true; ; first = false {
 		n := s.need()
 		have := s.queue.len()
@@ -309,7 +309,7 @@ func (l *lane) work(s *sender, now int64) bool {
 }
 
 // drainOut works off the backlogs after the plan's end.
-func (l *lane) drainOut() {
+func (l *pacer) drainOut() {
 	for _, s := range l.senders {
 		if s.queue.len() > 0 && !s.listed {
 			s.listed = true

@@ -57,9 +57,9 @@ func (q *queue) pop() held {
 	return h
 }
 
-// A lane is one direction. Packets keep their order except those picked by Reorder: jitter does not
+// A oneWay is one direction of a link. Packets keep their order except those picked by Reorder: jitter does not
 // make packets overtake each other, as on a single path of routers. It is not safe for concurrent use.
-type lane struct {
+type oneWay struct {
 	Conditions
 	counts Counts
 	cut    bool // a partition is active
@@ -73,20 +73,20 @@ type lane struct {
 	spare    [][]byte      // free buffers
 }
 
-func newLane(c Conditions, seed uint64) *lane {
-	return &lane{Conditions: c, random: rand.New(rand.NewPCG(seed, 0x6e65747765697221))}
+func newOneWay(c Conditions, seed uint64) *oneWay {
+	return &oneWay{Conditions: c, random: rand.New(rand.NewPCG(seed, 0x6e65747765697221))}
 }
 
 // hit draws an event of probability p.
-func (l *lane) hit(p float64) bool { return p > 0 && l.random.Float64() < p }
+func (l *oneWay) hit(p float64) bool { return p > 0 && l.random.Float64() < p }
 
 // limit returns how long a packet may wait for bandwidth.
-func (l *lane) limit() time.Duration {
+func (l *oneWay) limit() time.Duration {
 	return max(queueTime, time.Duration(float64(leastQueue)*8/float64(l.Bandwidth)*float64(time.Second)))
 }
 
 // take accepts a packet that has just arrived, and copies it.
-func (l *lane) take(now time.Duration, packet []byte) {
+func (l *oneWay) take(now time.Duration, packet []byte) {
 	l.counts.Packets++
 	l.counts.Bytes += int64(len(packet))
 	switch {
@@ -141,7 +141,7 @@ func (l *lane) take(now time.Duration, packet []byte) {
 }
 
 // buffer returns an empty buffer.
-func (l *lane) buffer() []byte {
+func (l *oneWay) buffer() []byte {
 	if n := len(l.spare); n > 0 {
 		b := l.spare[n-1]
 		l.spare = l.spare[:n-1]
@@ -154,7 +154,7 @@ func (l *lane) buffer() []byte {
 const mostSpare = 4096
 
 // done returns a buffer for reuse.
-func (l *lane) done(b []byte) {
+func (l *oneWay) done(b []byte) {
 	l.bytes -= len(b)
 	if len(l.spare) < mostSpare {
 		l.spare = append(l.spare, b)
@@ -162,7 +162,7 @@ func (l *lane) done(b []byte) {
 }
 
 // next returns when the next packet is due; false if there is none.
-func (l *lane) next() (time.Duration, bool) {
+func (l *oneWay) next() (time.Duration, bool) {
 	switch {
 	case l.wait.empty() && l.overtake.empty():
 		return 0, false
@@ -175,7 +175,7 @@ func (l *lane) next() (time.Duration, bool) {
 }
 
 // arrive returns the next packet that is due by now, or nil. The caller returns it with done.
-func (l *lane) arrive(now time.Duration) []byte {
+func (l *oneWay) arrive(now time.Duration) []byte {
 	from := &l.wait
 	if at, any := l.next(); !any || at > now {
 		return nil

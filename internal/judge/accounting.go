@@ -7,13 +7,13 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ErrBooks is wrapped by errors about counts that do not add up. That is a bug in weir, and none of the
+// ErrAccounting is wrapped by errors about counts that do not add up. That is a bug in weir, and none of the
 // figures may be used.
-var ErrBooks = errors.New("the message accounting does not balance")
+var ErrAccounting = errors.New("the message accounting does not balance")
 
-// Books checks that every message of a result is accounted for exactly once, in the measured window and in
+// Accounting checks that every message of a result is accounted for exactly once, in the measured window and in
 // the whole run. There is no accounting if others sent, unless a later run accounts for this one.
-func Books(r *result.Result) error {
+func Accounting(r *result.Result) error {
 	if r.Consuming() && !r.Booked() || r.Evidence == nil {
 		return nil
 	}
@@ -28,7 +28,7 @@ func Books(r *result.Result) error {
 		}
 	}
 	if planned := r.Evidence.Planned; planned > 0 && planned != r.MessagesAll.Scheduled {
-		errs = append(errs, fmt.Errorf("whole run: %d messages were scheduled; the plan has %d: %w", r.MessagesAll.Scheduled, planned, ErrBooks))
+		errs = append(errs, fmt.Errorf("whole run: %d messages were scheduled; the plan has %d: %w", r.MessagesAll.Scheduled, planned, ErrAccounting))
 	}
 	return errors.Join(errs...)
 }
@@ -39,7 +39,7 @@ func balance(m *result.Messages, notDue uint64, subscriptions int) error {
 	var errs []error
 	check := func(left uint64, leftSide string, right uint64, rightSide string) {
 		if left != right {
-			errs = append(errs, fmt.Errorf("%w: %s is %d, %s is %d", ErrBooks, leftSide, left, rightSide, right))
+			errs = append(errs, fmt.Errorf("%w: %s is %d, %s is %d", ErrAccounting, leftSide, left, rightSide, right))
 		}
 	}
 	check(m.Scheduled, "scheduled", m.Sent+m.Dropped+m.Unsent+notDue, "sent + dropped + unsent + not due")

@@ -5,9 +5,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A crew is one random run shared by several processes, entered in a ledger of each and in a naive
+// A workers is one random run shared by several processes, entered in a ledger of each and in a naive
 // one that sees everything.
-type crew struct {
+type workers struct {
 	t       *rapid.T
 	ledgers []*Ledger // of each process
 	naive   *naive
@@ -28,8 +28,8 @@ type crew struct {
 	lastAt  map[[2]int]int64
 }
 
-func newCrew(t *rapid.T, maxOpen int) *crew {
-	c := &crew{t: t, lastAt: map[[2]int]int64{}}
+func newWorkers(t *rapid.T, maxOpen int) *workers {
+	c := &workers{t: t, lastAt: map[[2]int]int64{}}
 	streams, senders, processes := 1+c.draw(5), 1+c.draw(4), 1+c.draw(4)
 	processes = max(processes, senders)
 	c.subs, c.each = 1+c.draw(3), 1+c.draw(2)
@@ -51,11 +51,11 @@ func newCrew(t *rapid.T, maxOpen int) *crew {
 }
 
 // draw draws a number below n.
-func (c *crew) draw(n int) int { return rapid.IntRange(0, n-1).Draw(c.t, "n") }
+func (c *workers) draw(n int) int { return rapid.IntRange(0, n-1).Draw(c.t, "n") }
 
-func (c *crew) chance(p int) bool { return c.draw(100) < p }
+func (c *workers) chance(p int) bool { return c.draw(100) < p }
 
-func (c *crew) send() {
+func (c *workers) send() {
 	stream := uint32(c.draw(len(c.next)))
 	m := id{stream, c.next[stream]}
 	c.next[stream]++
@@ -87,14 +87,14 @@ func (c *crew) send() {
 }
 
 // pick returns the index of something under way: mostly among the oldest.
-func (c *crew) pick(n int) int {
+func (c *workers) pick(n int) int {
 	if c.chance(90) {
 		return c.draw(min(n, 3))
 	}
 	return c.draw(n)
 }
 
-func (c *crew) deliver() {
+func (c *workers) deliver() {
 	if len(c.flight) == 0 {
 		return
 	}
@@ -108,7 +108,7 @@ func (c *crew) deliver() {
 	c.naive.waiting = append(c.naive.waiting, a)
 }
 
-func (c *crew) settle() {
+func (c *workers) settle() {
 	if len(c.settles) == 0 {
 		return
 	}
@@ -124,7 +124,7 @@ func (c *crew) settle() {
 	c.naive.settle(s.id, s.fate)
 }
 
-func (c *crew) merge() {
+func (c *workers) merge() {
 	for _, l := range c.ledgers {
 		l.Merge(nil)
 	}
@@ -135,7 +135,7 @@ func (c *crew) merge() {
 }
 
 // tell tells some process what arrived anywhere, now or some time ago.
-func (c *crew) tell() {
+func (c *workers) tell() {
 	c.t.Helper()
 	p := new(Part)
 	c.join(c.parts(false), nil).Deliveries(p)
@@ -169,7 +169,7 @@ func (c *crew) tell() {
 }
 
 // step performs a random action; it returns true after a merge.
-func (c *crew) step() (merged bool) {
+func (c *workers) step() (merged bool) {
 	c.now += int64(c.draw(5))
 	switch n := c.draw(100); {
 	case n < 32:
@@ -190,7 +190,7 @@ func (c *crew) step() (merged bool) {
 }
 
 // finish completes what is under way, or leaves it.
-func (c *crew) finish() {
+func (c *workers) finish() {
 	if c.chance(50) {
 		for len(c.flight) > 0 {
 			c.deliver()
@@ -203,7 +203,7 @@ func (c *crew) finish() {
 }
 
 // parts returns what each process knows.
-func (c *crew) parts(last bool) (parts []*Part) {
+func (c *workers) parts(last bool) (parts []*Part) {
 	for i, l := range c.ledgers {
 		if c.last != nil && c.gone == i {
 			parts = append(parts, c.last)
@@ -241,7 +241,7 @@ func travel(t rapid.TB, p *Part) *Part {
 	return q
 }
 
-func (c *crew) join(parts []*Part, missing func(uint32) bool) *Joined {
+func (c *workers) join(parts []*Part, missing func(uint32) bool) *Joined {
 	c.t.Helper()
 	j, err := Join(parts, missing)
 	if err != nil {
@@ -284,7 +284,7 @@ func balanced(t rapid.TB, j *Joined, subs int) {
 }
 
 // same compares the books with those of the naive ledger.
-func (c *crew) same(j *Joined, v *naive) {
+func (c *workers) same(j *Joined, v *naive) {
 	c.t.Helper()
 	balanced(c.t, j, c.subs)
 	for sub := range c.subs {
@@ -302,7 +302,7 @@ func (c *crew) same(j *Joined, v *naive) {
 }
 
 // live compares what can be asked during a run.
-func (c *crew) live(j *Joined) {
+func (c *workers) live(j *Joined) {
 	c.t.Helper()
 	complete := true
 	for sub := range c.subs {

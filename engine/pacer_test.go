@@ -30,7 +30,7 @@ func TestBusyPacerHasNoWakeupDelay(t *testing.T) {
 func TestPacerWokenLateHasWakeupDelay(t *testing.T) {
 	clock := pace.NewClock()
 	r := &run{shape: &shape{cfg: Config{}}}
-	l := &lane{run: r, waiter: pace.NewWaiter(clock, pace.Calibration{})} // which sleeps to the instant itself, and is late
+	l := &pacer{run: r, waiter: pace.NewWaiter(clock, pace.Calibration{})} // which sleeps to the instant itself, and is late
 	for range 20 {
 		due := clock.Now() + 1_000_000
 		now, ok := l.wait(due)
@@ -46,6 +46,6 @@ func TestPacerWokenLateHasWakeupDelay(t *testing.T) {
 	full.queue.put(item{})
 	l.waiting, l.held = []*sender{full}, 42
 	if l.wait(clock.Now() + 1_000_000); l.held != 42 {
-		t.Errorf("a lane that had a backlog to work off waited with nothing to do: held up for %d", l.held)
+		t.Errorf("a pacer that had a backlog to work off waited with nothing to do: held up for %d", l.held)
 	}
 }

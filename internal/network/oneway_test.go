@@ -10,8 +10,8 @@ import (
 
 // run sends n packets of size bytes, gap apart, and returns their numbers and delays in order of
 // arrival.
-func run(c Conditions, n, size int, gap time.Duration) (l *lane, numbers []int, took []time.Duration) {
-	l = newLane(c, 7)
+func run(c Conditions, n, size int, gap time.Duration) (l *oneWay, numbers []int, took []time.Duration) {
+	l = newOneWay(c, 7)
 	arrive := func(until time.Duration) {
 		for {
 			at, any := l.next()
@@ -79,7 +79,7 @@ func TestPacketSharesMatchConditions(t *testing.T) {
 }
 
 func TestACorruptedPacketHasOneBitChanged(t *testing.T) {
-	l := newLane(Conditions{Corrupt: 1}, 1)
+	l := newOneWay(Conditions{Corrupt: 1}, 1)
 	l.take(0, make([]byte, 50))
 	ones := 0
 	for _, b := range l.arrive(0) {
@@ -158,7 +158,7 @@ func TestBandwidthSpacesPackets(t *testing.T) {
 }
 
 func TestAPartitionLetsNothingThrough(t *testing.T) {
-	l := newLane(Conditions{Latency: time.Millisecond}, 1)
+	l := newOneWay(Conditions{Latency: time.Millisecond}, 1)
 	l.take(0, []byte("before"))
 	l.cut = true
 	l.take(1, []byte("within"))
@@ -174,7 +174,7 @@ func TestAPartitionLetsNothingThrough(t *testing.T) {
 }
 
 func TestDirectionBufferIsBounded(t *testing.T) {
-	l := newLane(Conditions{Latency: time.Hour}, 1)
+	l := newOneWay(Conditions{Latency: time.Hour}, 1)
 	packet := make([]byte, mtu)
 	for range maxHeldBytes/mtu + 10 {
 		l.take(0, packet)
@@ -185,7 +185,7 @@ func TestDirectionBufferIsBounded(t *testing.T) {
 }
 
 func TestForwardingPacketDoesNotAllocate(t *testing.T) {
-	l := newLane(Conditions{Latency: time.Millisecond, Jitter: time.Millisecond / 2}, 1)
+	l := newOneWay(Conditions{Latency: time.Millisecond, Jitter: time.Millisecond / 2}, 1)
 	packet, now := make([]byte, 1000), time.Duration(0)
 	pass := func() {
 		now += 10 * time.Microsecond
