@@ -185,7 +185,11 @@ func (s *sender) prepare(sl *slot, t *target, it item, at *instants) {
 	} else {
 		crc = r.bodies.choose(sl, it.index, class)
 	}
-	st := stamp.Stamp{Run: r.cfg.Run, Stream: t.stream, CRC: crc, Seq: seq, Due: it.due, Start: at.start, Share: stamp.Share(sl.late, at.start-it.due)}
+	// Field by field: a literal is built elsewhere and copied in wider words than it was written in, for
+	// which the processor waits.
+	var st stamp.Stamp
+	st.Run, st.Stream, st.CRC, st.Seq, st.Due, st.Start = r.cfg.Run, t.stream, crc, seq, it.due, at.start
+	st.Share = stamp.Share(sl.late, at.start-it.due)
 	stamp.Put(sl.bytes, &st)
 	sl.msg.Destination = t.name
 	sl.msg.Payload = sl.bytes[:size]

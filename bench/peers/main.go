@@ -20,6 +20,7 @@ import (
 	"syscall"
 
 	"github.com/weirmq/weir"
+	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/view/layout"
@@ -31,7 +32,7 @@ func main() {
 		os.Exit(code)
 	}
 	if len(os.Args) > 1 && slices.Contains([]string{"internal", "run"}, os.Args[1]) {
-		os.Exit(weir.Main(tools()))
+		os.Exit(weir.Main(append(all.Extra(), tools())...))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

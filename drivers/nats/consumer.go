@@ -58,9 +58,9 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	ended := false
 	ds := make([]driver.Delivery, 1)
 	deliver := func(source int32, m *nats.Msg) {
-		mu.Lock()
-		defer mu.Unlock()
+		mu.Lock() // unlocked without defer: this runs for every message
 		if ended {
+			mu.Unlock()
 			return
 		}
 		ds[0] = driver.Delivery{Payload: m.Data, Partition: -1, Source: source}
@@ -71,6 +71,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 				sink.Fault(err)
 			}
 		}
+		mu.Unlock()
 	}
 	defer func() {
 		mu.Lock()

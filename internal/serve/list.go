@@ -69,9 +69,10 @@ type listView struct {
 	Folders            []string // folders of the rows
 
 	// For published pages.
-	Static                         bool
-	Series, Comparisons, Histories []link
-	Note                           string
+	Static              bool
+	Tested              []testedView
+	Series, Comparisons []link
+	Note                string
 }
 
 // A headView is the head of a column.

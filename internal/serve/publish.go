@@ -1,7 +1,10 @@
 package serve
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/history"
@@ -81,7 +85,7 @@ func (p *publishing) all(ctx context.Context) error {
 		list.Heads[i].Link, list.Heads[i].Sorted = "", ""
 	}
 	folders := map[string][]string{} // finished runs, newest first, by folder
-	scenarios := map[string]int{}
+	scenarios := map[followedOf]int{}
 	for _, row := range l.Rows {
 		v := viewOf(row)
 		v.Link = ""
@@ -91,13 +95,13 @@ func (p *publishing) all(ctx context.Context) error {
 			p.said.Left++
 		default:
 			b, err := p.s.runPage(ctx, row.Dir)
-			if v.Link, err = p.page(ctx, "run", b, err); err != nil {
+			if v.Link, err = p.page(ctx, "run", row.Dir, b, err); err != nil {
 				return err
 			} else if v.Link == "" {
 				break
 			}
 			folders[path.Dir(row.Dir)] = append(folders[path.Dir(row.Dir)], row.Dir)
-			scenarios[row.Scenario]++
+			scenarios[followedOf{row.Driver, row.Scenario}]++
 		}
 		list.Rows = append(list.Rows, v)
 	}
@@ -110,9 +114,11 @@ func (p *publishing) all(ctx context.Context) error {
 	if list.Comparisons, err = p.comparisons(ctx, folders); err != nil {
 		return err
 	}
-	if list.Histories, err = p.histories(ctx, scenarios); err != nil {
+	trends, err := p.histories(ctx, scenarios)
+	if err != nil {
 		return err
 	}
+	list.Tested = tested(list.Rows, trends)
 	searches, err := p.s.o.Index.List(ctx, index.Query{Kinds: []index.Kind{index.Capacity}, Most: mostPages})
 	if err != nil {
 		return err
@@ -120,21 +126,21 @@ func (p *publishing) all(ctx context.Context) error {
 	for _, row := range searches.Rows {
 		v := viewOf(row)
 		b, err := p.s.capacityPage(ctx, row.Dir)
-		if v.Link, err = p.page(ctx, "capacity", b, err); err != nil {
+		if v.Link, err = p.page(ctx, "capacity", row.Dir, b, err); err != nil {
 			return err
 		}
 		list.Searches = append(list.Searches, v)
 	}
-	v, err := p.s.frame(frame{Title: "Runs", List: list, Footer: "Published by weir " + p.s.o.Weir + "."})
+	v, err := p.s.frame(frame{Title: "Results", List: list, Footer: "Published by weir " + p.s.o.Weir + "."})
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(p.into, "index.html"), v.body, 0o644) //nolint:gosec // G306: a web server reads it
 }
 
-// page writes a page of a kind and returns its path, relative to the list; "" if it could not be shown. The
-// end of ctx is an error.
-func (p *publishing) page(ctx context.Context, kind string, b []byte, err error) (string, error) {
+// page writes a page of a kind and returns its path, relative to the list; "" if it could not be shown. The path
+// depends on the name alone, so that an address stays when more is published. The end of ctx is an error.
+func (p *publishing) page(ctx context.Context, kind, name string, b []byte, err error) (string, error) {
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
@@ -149,8 +155,58 @@ func (p *publishing) page(ctx context.Context, kind string, b []byte, err error)
 		return "", err
 	}
 	p.said.Pages++
-	at := fmt.Sprintf("%s/%05d.html", kind, p.said.Pages)
+	at := kind + "/" + addressed(name) + ".html"
 	return at, os.WriteFile(filepath.Join(p.into, at), v.body, 0o644) //nolint:gosec // G306: a web server reads it
+}
+
+// addressed makes a name of a file from any text: readable, and another one for another text.
+func addressed(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
+			return r
+		}
+		return '-'
+	}, name)
+	return cmp.Or(strings.Trim(plain[:min(len(plain), 80)], "-"), "all") + "-" + hex.EncodeToString(sum[:4])
+}
+
+// A followedOf is what a published history follows: a scenario on one system.
+type followedOf struct{ driver, scenario string }
+
+// A testedView is a system, at one version and on one host, as a row of a gallery.
+type testedView struct {
+	Driver, Server, Host string
+	Runs                 int
+	Latest               rowView
+	Trends               []link
+}
+
+// tested groups runs, newest first, by system, version and host.
+func tested(rows []rowView, trends map[followedOf]link) []testedView {
+	at := map[[3]string]int{}
+	var out []testedView
+	for _, r := range rows {
+		if r.Link == "" {
+			continue
+		}
+		key := [3]string{r.Driver, r.Server, r.Host}
+		i, ok := at[key]
+		if !ok {
+			i = len(out)
+			at[key] = i
+			out = append(out, testedView{Driver: r.Driver, Server: r.Server, Host: layout.Printable(r.Host), Latest: r})
+		}
+		out[i].Runs++
+		if l, ok := trends[followedOf{r.Row.Driver, r.Row.Scenario}]; ok && !slices.Contains(out[i].Trends, l) {
+			out[i].Trends = append(out[i].Trends, l)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b testedView) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), b.Latest.Started.Compare(a.Latest.Started))
+	})
+	return out
 }
 
 // folders writes a page for each folder of several runs, with all of them.
@@ -162,7 +218,7 @@ func (p *publishing) folders(ctx context.Context, all map[string][]string) ([]li
 			continue
 		}
 		b, err := p.s.overview(ctx, slices.Sorted(slices.Values(dirs)))
-		at, err := p.page(ctx, "folder", b, err)
+		at, err := p.page(ctx, "folder", folder, b, err)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +269,7 @@ func (p *publishing) comparisons(ctx context.Context, all map[string][]string) (
 		if errors.Is(err, compare.ErrDifferent) || errors.Is(err, compare.ErrTooFew) || errors.Is(err, compare.ErrSameRun) {
 			continue
 		}
-		at, err := p.page(ctx, "compare", b, err)
+		at, err := p.page(ctx, "compare", strings.Join(folders, " "), b, err)
 		if err != nil {
 			return nil, err
 		}
@@ -224,23 +280,25 @@ func (p *publishing) comparisons(ctx context.Context, all map[string][]string) (
 	return out, nil
 }
 
-// histories writes the history of each scenario with enough runs.
-func (p *publishing) histories(ctx context.Context, scenarios map[string]int) ([]link, error) {
-	var out []link
-	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
-		if scenarios[name] < history.LeastRuns || len(out) == mostPages {
+// histories writes the history of each scenario on each system with enough runs.
+func (p *publishing) histories(ctx context.Context, runs map[followedOf]int) (map[followedOf]link, error) {
+	out := map[followedOf]link{}
+	for _, of := range slices.SortedFunc(maps.Keys(runs), func(a, b followedOf) int {
+		return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.scenario, b.scenario))
+	}) {
+		if runs[of] < history.LeastRuns || len(out) == mostPages {
 			continue
 		}
-		b, err := p.s.historyPage(ctx, index.Query{Scenario: name})
+		b, err := p.s.historyPage(ctx, index.Query{System: of.driver, Scenario: of.scenario})
 		if errors.Is(err, history.ErrTooFew) {
 			continue
 		}
-		at, err := p.page(ctx, "history", b, err)
+		at, err := p.page(ctx, "history", of.driver+" "+of.scenario, b, err)
 		if err != nil {
 			return nil, err
 		}
 		if at != "" {
-			out = append(out, link{layout.Printable(name), at})
+			out[of] = link{layout.Printable(of.scenario), at}
 		}
 	}
 	return out, nil

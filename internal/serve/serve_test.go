@@ -191,7 +191,7 @@ func TestPublishedLinksResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<h2>Runs of a folder beside each other</h2>", "<h2>Histories</h2>", "<h2>Searches for a capacity</h2>", `data-system="kafka"`, "script-src 'sha256-"} {
+	for _, want := range []string{"<h2>Runs of a folder beside each other</h2>", "<h2>Systems</h2>", `href="history/nats-`, `href="run/fast-r01-`, "<h2>Searches for a capacity</h2>", `data-system="kafka"`, "script-src 'sha256-"} {
 		if !strings.Contains(html.UnescapeString(string(b)), want) {
 			t.Errorf("the list lacks %q", want)
 		}
