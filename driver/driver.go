@@ -392,12 +392,6 @@ const (
 // String returns the name in scenarios; "" for AtDefault.
 func (s Start) String() string { return word(starts, int(s)) }
 
-// ParseStart is the inverse of String.
-func ParseStart(s string) (Start, error) {
-	i, err := parse("position", starts, s)
-	return Start(i), err
-}
-
 // Settle selects how a consumer acknowledges.
 type Settle uint8
 
@@ -411,9 +405,3 @@ const (
 
 // String returns the name in scenarios.
 func (s Settle) String() string { return word(settles, int(s)) }
-
-// ParseSettle is the inverse of String.
-func ParseSettle(s string) (Settle, error) {
-	i, err := parse("settle", settles, s)
-	return Settle(i), err
-}

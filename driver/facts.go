@@ -73,8 +73,10 @@ func (g Guarantee) String() string { return word(guarantees, int(g)) }
 
 // ParseGuarantee is the inverse of String.
 func ParseGuarantee(s string) (Guarantee, error) {
-	i, err := parse("guarantee", guarantees, s)
-	return Guarantee(i), err
+	if i := slices.Index(guarantees, s); i >= 0 && s != "" {
+		return Guarantee(i), nil
+	}
+	return 0, fmt.Errorf("unknown guarantee %q (%s)", s, strings.Join(guarantees[1:], ", "))
 }
 
 // Copies is how many nodes hold a message when it is confirmed.
@@ -183,11 +185,4 @@ func word(words []string, i int) string {
 		return fmt.Sprintf("invalid(%d)", i)
 	}
 	return words[i]
-}
-
-func parse(what string, words []string, s string) (int, error) {
-	if i := slices.Index(words, s); i >= 0 && s != "" {
-		return i, nil
-	}
-	return 0, fmt.Errorf("unknown %s %q (%s)", what, s, strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), ", "))
 }

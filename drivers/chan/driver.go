@@ -21,7 +21,7 @@ func Definition() driver.Definition {
 		Name:         "chan",
 		Title:        "Go channel",
 		Summary:      "Go channels inside one process: what a queue costs without a network or a server.",
-		Capabilities: local.Capabilities(local.DefaultCell),
+		Capabilities: local.Capabilities(),
 		New:          func() driver.Config { return &config{Capacity: local.DefaultCapacity, Cell: local.DefaultCell} },
 		Page: local.Page("a Go channel", "Producers and consumers are goroutines of the measuring process, and the queue between them is a buffered Go channel: "+
 			"what a queue costs where nothing leaves the process."),

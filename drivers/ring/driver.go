@@ -31,7 +31,7 @@ func Definition() driver.Definition {
 		Name:         "ring",
 		Title:        "lock-free ring buffer",
 		Summary:      "A lock-free ring inside one process, padded or not: what a queue without locks costs there.",
-		Capabilities: local.Capabilities(local.DefaultCell),
+		Capabilities: local.Capabilities(),
 		New: func() driver.Config {
 			return &config{Capacity: local.DefaultCapacity, Cell: local.DefaultCell, Padded: true}
 		},

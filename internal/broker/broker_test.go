@@ -296,13 +296,3 @@ func TestStartOfAClusterIsQuiet(t *testing.T) {
 type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
-
-func TestServerOptionsAreSplitFromDriverOptions(t *testing.T) {
-	d, s := ServerOptions(map[string][]string{"storage": {"file"}, "server.sync-always": {"true"}})
-	if diff := cmp.Diff(map[string][]string{"storage": {"file"}}, d); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(map[string]string{"sync-always": "true"}, s); diff != "" {
-		t.Error(diff)
-	}
-}

@@ -66,17 +66,3 @@ func ServeMain(ctx context.Context, args []string, drivers *driver.Registry, std
 	}
 	return nil
 }
-
-// ServerOptions splits the options of a scenario into those of the driver and those of its embedded
-// server, the latter without driver.ServerPrefix. A list becomes one comma-separated text.
-func ServerOptions(options map[string][]string) (forDriver map[string][]string, forServer map[string]string) {
-	forDriver, forServer = map[string][]string{}, map[string]string{}
-	for name, values := range options {
-		if rest, ok := strings.CutPrefix(name, driver.ServerPrefix); ok {
-			forServer[rest] = strings.Join(values, ",")
-		} else {
-			forDriver[name] = values
-		}
-	}
-	return forDriver, forServer
-}

@@ -188,7 +188,7 @@ func (d *decoder) setBeside(key string) (Position, bool) {
 		if n == nil || n.Shape != tree.Mapping {
 			return Position{}, false
 		}
-		for _, g := range d.flatten(n, "", nil) {
+		for _, g := range d.flatten(n, "") {
 			if g.name == option || strings.HasPrefix(g.name, option+".") {
 				return g.value.At, true
 			}

@@ -152,6 +152,3 @@ func (m Message) Largest() int {
 	}
 	return n
 }
-
-// ModeName returns the word for m in scenarios.
-func ModeName(m engine.Mode) string { return modes[m] }

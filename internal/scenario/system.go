@@ -111,14 +111,14 @@ type given struct {
 }
 
 // flatten lists the options of a mapping, with dotted names for nested ones.
-func (d *decoder) flatten(n *tree.Node, prefix string, out []given) []given {
+func (d *decoder) flatten(n *tree.Node, prefix string) (out []given) {
 	for _, f := range n.Fields {
 		name := f.Key
 		if prefix != "" {
 			name = prefix + "." + f.Key
 		}
 		if f.Value.Shape == tree.Mapping && !slices.Contains(d.optionNames, name) {
-			inner := d.flatten(f.Value, name, nil)
+			inner := d.flatten(f.Value, name)
 			if len(inner) == 0 {
 				inner = []given{{name, f.Value}}
 			}
@@ -147,7 +147,7 @@ func (d *decoder) options(sys *System, in Inputs) {
 		for _, o := range driver.Options(sys.Config) {
 			types[o.Name] = o.Type
 		}
-		for _, g := range d.flatten(n, "", nil) {
+		for _, g := range d.flatten(n, "") {
 			if first, twice := places[g.name]; twice {
 				if g.value.At.Line > 0 && first.At.Line > 0 && g.value.From == first.From {
 					d.fault(g.value.At, tree.Join(path, g.name), "is given twice (once)")

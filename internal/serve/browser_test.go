@@ -277,3 +277,54 @@ func TestInABrowserARunIsStarted(t *testing.T) {
 	b.says(`location.pathname`, "/start")
 	b.quiet()
 }
+
+// Pages need no script but that of a run in progress, which says so.
+func TestInABrowserPagesWorkWithoutScripts(t *testing.T) {
+	b := browsing(t)
+	dir := several(t)
+	begins(t, filepath.Join(dir, "now"))
+	for i := range 3 {
+		made{"night", "nats", 1, morning.Add(time.Duration(i) * time.Minute), 0, i + 1}.write(t, filepath.Join(dir, "night", fmt.Sprint(i)), uint64(100+i))
+	}
+	srv := serving(t, dir, Options{})
+	b.do(emulation.SetScriptExecutionDisabled(true), chromedp.Navigate(srv.URL+"/"))
+	b.says(`document.querySelectorAll("#runs tr.several").length`, "1")
+	b.do(chromedp.Click("#runs tr.several a", chromedp.ByQuery)) // a series opens
+	b.says(`document.querySelectorAll("#runs tr.inside").length`, "3")
+	b.fits()
+	b.shot("series")
+	b.do(chromedp.Navigate(srv.URL+"/live?dir=now"), chromedp.WaitVisible("noscript p", chromedp.ByQuery))
+	b.fits()
+	b.do(chromedp.Navigate(srv.URL + "/run?dir=fast/r01"))
+	b.says(`document.querySelectorAll("h1").length`, "1")
+	b.fits()
+	b.quiet()
+}
+
+func TestInABrowserListIsUsedByKeyboard(t *testing.T) {
+	b := browsing(t)
+	srv := serving(t, several(t), Options{})
+	b.do(chromedp.Navigate(srv.URL+"/"), chromedp.Focus("#q"), chromedp.KeyEvent("driver:kafka\r"))
+	b.says(`document.querySelectorAll("#runs tbody tr").length`, "5")
+	// The head of a column, the marks of a run, and its name follow each other.
+	reach := func(condition string) {
+		t.Helper()
+		for range 80 {
+			b.do(chromedp.KeyEvent("\t"))
+			if b.text(condition) == "true" {
+				return
+			}
+		}
+		t.Fatalf("no tab leads to %s", condition)
+	}
+	reach(`document.activeElement.textContent.trim() === "p99"`)
+	b.do(chromedp.KeyEvent("\r"))
+	b.says(`document.querySelector('th[aria-sort="ascending"]')?.textContent.trim().startsWith("p99")`, "true")
+	reach(`document.activeElement.name === "a" && document.activeElement.type === "checkbox"`)
+	b.do(chromedp.KeyEvent(" "))
+	b.says(`document.querySelectorAll("#runs input:checked").length`, "1")
+	reach(`document.activeElement.closest("th.name") !== null`)
+	b.do(chromedp.KeyEvent("\r"))
+	b.says(`location.pathname`, "/run")
+	b.quiet()
+}

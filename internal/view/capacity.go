@@ -198,8 +198,8 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 	rates := map[float64]bool{}
 	first, last := math.Inf(1), math.Inf(-1)
 	for i, p := range promisedPercentiles(r, of) {
-		line := plot.Line{Class: fmt.Sprintf("s%d", i+1)}
-		dots := plot.Line{Class: line.Class, Dots: true}
+		line := plot.Line{Class: fmt.Sprintf("s%d", i+1), Series: i + 1}
+		dots := plot.Line{Class: line.Class, Series: i + 1, Dots: true}
 		at := map[float64][]float64{}
 		for j := range all {
 			x := &all[j]

@@ -256,6 +256,9 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 		t.Columns[4+i].Kind = layout.Number
 	}
 	t.Columns[2].Judges = true
+	if reasons {
+		t.Columns[len(heads)-1].Kind = layout.Prose
+	}
 	for i := range all {
 		x := &all[i]
 		why := string(x.Purpose)

@@ -102,7 +102,7 @@ func (r SuiteReport) HTML() ([]byte, error) {
 }
 
 // Drawn is Page with charts, for HTML: each figure that the article also gives, ours beside the article's,
-// on a logarithmic axis. Figures of one unit share a chart.
+// in a row on a logarithmic axis. Figures of one unit share a chart.
 func (r SuiteReport) Drawn() *layout.Page {
 	p := r.Page()
 	var order []string
@@ -135,32 +135,48 @@ type suitePair struct {
 	figure suite.Figure
 }
 
+// Limits of a chart of pairs, and the height of a row in its units.
+const (
+	mostPairs = 60
+	pairHigh  = 34
+)
+
+// pairsChart draws a row for each pair: ours and the article's on one axis, joined, with their ratio.
 func pairsChart(id, unit string, all []suitePair, heading string) *layout.Chart {
+	title := heading + ": ours and the article's"
+	c := &layout.Chart{Caption: "A square is the article's figure, a dot is ours. Each row says ours as a multiple of the article's.", Legend: []layout.Key{{Class: "s1", Text: "ours"}, {Class: "s2", Text: "the article's"}}}
+	if n := len(all); n > mostPairs {
+		c.Caption += fmt.Sprintf(" The first %d of %d are drawn.", mostPairs, n)
+		all = all[:mostPairs]
+	}
 	low, high := math.Inf(1), 0.0
-	ours, theirs := plot.Line{Class: "s1 broad", Dots: true}, plot.Line{Class: "s2 broad", Dots: true}
+	ours, theirs := plot.Line{Class: "s1 host", Series: 1, Dots: true}, plot.Line{Class: "s2 host", Series: 2, Dots: true}
+	rows := float64(len(all))
+	y := plot.Axis{Min: 0, Max: rows, Inside: true}
 	var said []string
 	for i, x := range all {
-		at, f := float64(i+1), x.figure
-		article := f.Published.Text
-		text := fmt.Sprintf("%s, %s: ours %s, article %s", x.of, f.Figure, f.Shown(), article)
+		at, f := rows-float64(i)-0.8, x.figure
+		ratio := quantity.Significant(f.Value/f.Published.Value, false)
+		if f.AtLeast {
+			ratio = ">= " + ratio
+		}
+		name := fmt.Sprintf("%s, %s: %s times the article's", x.of, f.Figure, ratio)
+		text := fmt.Sprintf("%s, %s: ours %s, article %s", x.of, f.Figure, f.Shown(), f.Published.Text)
 		said = append(said, text)
 		low, high = min(low, f.Value, f.Published.Value), max(high, f.Value, f.Published.Value)
 		form := plot.Full
 		if f.AtLeast {
 			form = plot.Upward
 		}
-		// An isolated point lies between two gaps.
-		gap := plot.Point{X: at, Y: math.NaN(), Form: plot.Undotted}
-		ours.Points = append(ours.Points, plot.Point{X: at, Y: f.Value, Text: text, Form: form}, gap)
-		theirs.Points = append(theirs.Points, plot.Point{X: at, Y: f.Published.Value, Text: text, Form: plot.Hollow}, gap)
+		y.Ticks = append(y.Ticks, plot.Tick{At: at, Text: layout.Shortened(name, 90)})
+		c.Lines = append(c.Lines, plot.Line{Class: "s5", Points: []plot.Point{{X: f.Published.Value, Y: at}, {X: f.Value, Y: at}}})
+		ours.Points = append(ours.Points, plot.Point{X: f.Value, Y: at, Text: text, Form: form})
+		theirs.Points = append(theirs.Points, plot.Point{X: f.Published.Value, Y: at, Text: text, Form: plot.Square})
 	}
-	number := func(v float64) string { return fmt.Sprint(int(v)) }
-	c := &layout.Chart{Caption: heading + ": ours and the article's, in the order of the table. Point at a dot for its row.", Legend: []layout.Key{{Class: "s1", Text: "ours"}, {Class: "s2", Text: "the article's"}}}
+	c.Lines = append(c.Lines, theirs, ours)
 	c.Chart = plot.Chart{
-		ID: id, Title: heading + ": ours and the article's", Desc: strings.Join(said, "; "), Height: 320,
-		X:     plot.Linear(0, float64(len(all)+1), 20, "pairs in the order of the table", number),
-		Y:     plot.Log(low/2, high*2, "", func(v float64) string { return suite.Shown(unit, v) }),
-		Lines: []plot.Line{ours, theirs},
+		ID: id, Title: title, Desc: strings.Join(said, "; "), Height: 80 + pairHigh*len(all),
+		X: plot.Log(low/2, high*2, "", func(v float64) string { return suite.Shown(unit, v) }), Y: y, Lines: c.Lines,
 	}
 	return c
 }

@@ -51,7 +51,13 @@ func BenchmarkSegment(b *testing.B) {
 			needs.Host(b, "ebpf", err)
 		}
 		p.scan()
+		if err := p.attach(); err != nil {
+			b.Fatal(err)
+		}
 		idle += turn()
+		if err := p.detach(); err != nil {
+			b.Fatal(err)
+		}
 		if err := p.enable(true); err != nil {
 			b.Fatal(err)
 		}
@@ -69,4 +75,23 @@ func BenchmarkSegment(b *testing.B) {
 	b.ReportMetric((idle-bare)/n, "attached-ns")
 	b.ReportMetric((on-idle)/n/4, "segment-ns")
 	b.ReportMetric(reading/n, "read-ns")
+}
+
+// BenchmarkAttach measures the processor time of starting and stopping to record.
+func BenchmarkAttach(b *testing.B) {
+	p, err := openTap()
+	if err != nil {
+		needs.Host(b, "ebpf", err)
+	}
+	defer func() { _ = p.close() }()
+	before := processorTime()
+	for b.Loop() {
+		if err := p.enable(true); err != nil {
+			b.Fatal(err)
+		}
+		if err := p.enable(false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
 }

@@ -31,7 +31,9 @@ type tap struct {
 	on, drops, conns, ring *ebpf.Map
 	reader                 *ringbuf.Reader
 	record                 ringbuf.Record
-	programs               []*ebpf.Program
+	programs               []*ebpf.Program   // sending, receiving
+	group                  *os.File          // the control group
+	links                  []*link.RawLink   // of the programs to it, while recording
 	known                  map[uint64]uint32 // cookies to connection numbers; other sockets to noConn
 	beside                 int               // connections to this host's own addresses
 	closes                 []func() error
@@ -74,11 +76,10 @@ func openTap() (_ *tap, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMissing, err)
 	}
-	group, err := os.Open(path)
-	if err != nil {
+	if t.group, err = os.Open(path); err != nil {
 		return nil, missing("opening the control group", err)
 	}
-	defer func() { _ = group.Close() }()
+	t.closes = append(t.closes, t.group.Close)
 	for _, out := range []bool{true, false} {
 		kind := ebpf.AttachCGroupInetIngress
 		if out {
@@ -92,23 +93,42 @@ func openTap() (_ *tap, err error) {
 			return nil, missing("loading an eBPF program", err)
 		}
 		t.programs, t.closes = append(t.programs, p), append(t.closes, p.Close)
-		// Not link.AttachCgroup: on an old kernel its attachment outlives this process.
-		l, err := link.AttachRawLink(link.RawLinkOptions{Target: int(group.Fd()), Program: p, Attach: kind})
-		if err != nil {
-			return nil, missing("attaching an eBPF program", err)
-		}
-		t.closes = append(t.closes, l.Close)
+	}
+	t.closes = append(t.closes, t.detach)
+	if err := errors.Join(t.attach(), t.detach()); err != nil {
+		return nil, missing("attaching an eBPF program", err)
 	}
 	return t, nil
 }
 
-// enable starts and stops recording.
+// enable starts and stops recording. The programs are attached only meanwhile, since every packet of the
+// control group passes them.
 func (t *tap) enable(on bool) error {
-	var v uint64
-	if on {
-		v = 1
+	if !on {
+		return errors.Join(t.on.Put(uint32(0), uint64(0)), t.detach())
 	}
-	return t.on.Put(uint32(0), v)
+	return errors.Join(t.on.Put(uint32(0), uint64(1)), t.attach())
+}
+
+func (t *tap) attach() error {
+	for i, kind := range []ebpf.AttachType{ebpf.AttachCGroupInetEgress, ebpf.AttachCGroupInetIngress} {
+		// Not link.AttachCgroup: on an old kernel its attachment outlives this process.
+		l, err := link.AttachRawLink(link.RawLinkOptions{Target: int(t.group.Fd()), Program: t.programs[i], Attach: kind})
+		if err != nil {
+			return err
+		}
+		t.links = append(t.links, l)
+	}
+	return nil
+}
+
+func (t *tap) detach() error {
+	var errs []error
+	for _, l := range t.links {
+		errs = append(errs, l.Close())
+	}
+	t.links = nil
+	return errors.Join(errs...)
 }
 
 // scan looks for connected TCP sockets of this process that it does not know, and returns how many

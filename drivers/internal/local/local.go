@@ -34,8 +34,8 @@ type Queue interface {
 // ErrGone means that the destination was deleted, or the connection closed.
 var ErrGone = errors.New("destination deleted")
 
-// Capabilities returns the capabilities of a driver built on this package. maxPayload is in bytes.
-func Capabilities(maxPayload int) driver.Capabilities {
+// Capabilities returns the capabilities of a driver built on this package.
+func Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Consume:       true,
 		Subscriptions: true,
@@ -47,7 +47,7 @@ func Capabilities(maxPayload int) driver.Capabilities {
 		Guarantees:    []driver.Guarantee{driver.Buffered},
 		Delivery:      driver.ExactlyOnce,
 		Ordering:      driver.PerDestination,
-		MaxPayload:    maxPayload,
+		MaxPayload:    DefaultCell,
 	}
 }
 

@@ -8,6 +8,7 @@ type Axis struct {
 	Log      bool // logarithmic: Min is above 0, and lower values lie at it
 	Ticks    []Tick
 	Label    string
+	Inside   bool // the texts of a Y axis stand above their grid lines, within the chart
 }
 
 // A Tick is a grid line and its label; "" for none.

@@ -278,7 +278,11 @@ func (p *pen) grid() {
 	for _, t := range p.chart.Y.Ticks {
 		y := p.y(t.At)
 		p.linef(`<path class="grid" d="M%d %sH%d"/>`, left, num(y), width-right)
-		if t.Text != "" {
+		switch {
+		case t.Text == "":
+		case p.chart.Y.Inside:
+			p.linef(`<text x="%d" y="%s">%s</text>`, left+4, num(y-7), escape(t.Text))
+		default:
 			p.linef(`<text class="end" x="%d" y="%s">%s</text>`, left-7, num(y+4), escape(t.Text))
 		}
 	}
