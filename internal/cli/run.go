@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,7 @@ type runCommand struct {
 	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
 	OTLP        *string      `name:"otlp" placeholder:"URL" help:"Push the run to an OpenTelemetry collector once a second, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: off)."`
+	Put         *string      `placeholder:"URL" help:"At the end, send the result folder there as a .tar.gz by HTTP PUT, such as to a presigned URL of S3. WEIR_PUT keeps the URL out of the list of processes (default: off)."`
 	FIFO        bool         `name:"fifo" help:"Give the threads that send (pacers) precedence over all else on this host (SCHED_FIFO). Pacers that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
 	Wire *string `placeholder:"auto|on|off" help:"Record when messages left this host and when answers came in, by eBPF, for a sample of messages: where their time went. auto: where this host allows it, at up to 2 % of weir's processor time. on: and warn where it does not. Linux 5.8; needs root, or CAP_BPF and CAP_NET_ADMIN (default: auto)."`
@@ -60,6 +62,7 @@ type runCommand struct {
 	wire                         series.Wire   // for --wire and --require
 	session                      uint64        // messages in a user's session; 0: not requested
 	percentiles                  []float64
+	to                           *url.URL         // for --put; nil: nowhere
 	outlets                      *metrics.Outlets // for --metrics and --otlp; nil: neither
 	converted                    bool             // losses in converting a workload were reported
 	plan                         *series.Repeats  // for --append, and --resume with a folder; nil: from the scenarios
@@ -102,6 +105,9 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		if _, err := metrics.Collector(*c.OTLP); err != nil {
 			return e.refused(fmt.Errorf("--otlp: %w", err))
 		}
+	}
+	if c.to, err = c.putTo(e); err != nil {
+		return e.refused(err)
 	}
 	if c.Resume != nil && !e.isFolder(*c.Resume) {
 		return c.resume(ctx, e)
@@ -203,7 +209,7 @@ func (c *runCommand) input(e *env) (in scenario.Inputs, err error) {
 		return in, err
 	}
 	in.File, in.Environ, in.Overrides = c.File, scenario.Variables(e.Env, e.registry), c.keys.Overrides()
-	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT", "WEIR_REQUIRE", "WEIR_JOIN") {
+	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT", "WEIR_REQUIRE", "WEIR_PUT", "WEIR_JOIN") {
 		e.say("weir: %s", line)
 	}
 	options, err := commandline.Options(c.Option, c.Address)

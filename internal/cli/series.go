@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,6 +99,12 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 		}
 		if err := c.overview(e, p, s.Dir()); err != nil {
 			e.complain(fmt.Errorf("showing the results: %w", err))
+			codes = append(codes, Failed)
+		}
+	}
+	if dir := cmp.Or(s.Dir(), strings.Join(dirs, "")); c.to != nil && dir != "" {
+		if err := put(context.WithoutCancel(ctx), c.to, e.path(dir)); err != nil {
+			e.complain(fmt.Errorf("sending the result to %s: %w", c.to.Host, err))
 			codes = append(codes, Failed)
 		}
 	}

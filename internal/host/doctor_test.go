@@ -31,6 +31,7 @@ func server() map[string]string {
 		"proc/self/status":                           "CapEff:\t0000000000800000\nCpus_allowed_list:\t0-7\n",
 		"proc/self/stat":                             "99 (weir) S 1 1 1 0 0 0 0 0 0 0 1000 0 0 0\n",
 		"proc/99/stat":                               "99 (weir) S 1 1 1 0 0 0 0 0 0 0 1000 0 0 0\n",
+		"proc/self/environ":                          "HOME=/root\x00PATH=/bin\x00",
 		"proc/self/limits":                           "Limit  Soft Limit\nMax open files            1048576   1048576   files\nMax locked memory  unlimited  unlimited bytes\nMax realtime priority  0  0\n",
 		"proc/self/cgroup":                           "0::/\n",
 		"proc/self/mountinfo":                        mountV2,
@@ -138,6 +139,7 @@ func patients() []patient {
 			"a container with a quota of version 2",
 			with(server(), map[string]string{
 				".dockerenv":                   "x",
+				"proc/self/environ":            "KUBERNETES_SERVICE_HOST=10.0.0.1\x00POD_REQUESTS_CPU=500\x00POD_LIMITS_CPU=1500\x00",
 				"sys/fs/cgroup/cpu.max":        "150000 100000\n",
 				"sys/fs/cgroup/cpu.stat":       "usage_usec 5\nnr_throttled 12\nthrottled_usec 340\n",
 				"sys/fs/cgroup/memory.max":     "2147483648\n",

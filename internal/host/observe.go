@@ -12,6 +12,7 @@ import (
 // reported.
 type observed struct {
 	facts Facts
+	pod   *pod // nil: not known
 
 	// The processor.
 	physical    *int  // physical cores, if several logical ones share one
@@ -100,6 +101,7 @@ func observeLinux(before use, now fs.FS, calls linuxCalls) observed {
 	status := text(now, "proc/self/status")
 	allowed := cpuList(field(status, "Cpus_allowed_list"))
 	o.facts.OS, o.facts.Cores = "linux", len(allowed)
+	o.pod = readPod(now, allowed)
 	o.observeCPU(now, status, allowed)
 	after := readUse(now)
 	o.observeUse(before, after, now)

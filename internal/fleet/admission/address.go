@@ -46,7 +46,7 @@ const urlSize = 2048
 // Parse parses a join URL. Its error lists every fault and the allowed syntax, but shows nothing of the URL
 // that may be a secret.
 func Parse(text string) (Address, error) {
-	a, errs := parse(text)
+	a, errs := parse(strings.TrimSpace(text)) // a Secret made of a file ends with a line break
 	if len(errs) == 0 {
 		return a, nil
 	}
