@@ -123,7 +123,7 @@ func (c *conn) confirms(k queueKind) driver.Confirms {
 func (c *Config) known(k queueKind) driver.Known {
 	known := driver.KnownOf(c, "confirm", "delivery-mode")
 	known["queue"], known["durable"], known["replication"] = k.kind, strconv.FormatBool(k.durable), strconv.Itoa(k.replicas)
-	if k.version != "" {
+	if k.version != "" || k.kind != classic {
 		known["classic-version"] = k.version
 	}
 	return known

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -52,7 +53,7 @@ func TestTheChartsPodsDoARun(t *testing.T) {
 	kinds := map[string]rendered{}
 	for manifests := yaml.NewDecoder(strings.NewReader(string(text))); ; {
 		var m rendered
-		if err := manifests.Decode(&m); err == io.EOF {
+		if err := manifests.Decode(&m); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)

@@ -199,7 +199,7 @@ func tested(rows []rowView, trends map[followedOf]link) []testedView {
 			out = append(out, testedView{Driver: r.Driver, Server: r.Server, Host: layout.Printable(r.Host), Latest: r})
 		}
 		out[i].Runs++
-		if l, ok := trends[followedOf{r.Row.Driver, r.Row.Scenario}]; ok && !slices.Contains(out[i].Trends, l) {
+		if l, ok := trends[followedOf{r.Driver, r.Scenario}]; ok && !slices.Contains(out[i].Trends, l) {
 			out[i].Trends = append(out[i].Trends, l)
 		}
 	}

@@ -158,7 +158,8 @@ func checkers(o Options) (inTurn, beside []checker) {
 		return checker{part, func(ctx context.Context) (Check, error) { return f(ctx, o) }}
 	}
 	inTurn = []checker{
-		{PartQueue, closedForm}, timed(PartQueue, queueing), timed(PartStall, stall), timed(PartStall, stallBehind),
+		{PartQueue, closedForm},
+		timed(PartQueue, queueing), timed(PartStall, stall), timed(PartStall, stallBehind),
 		timed(PartStall, slowdown), plain(PartClock, counterError), plain(PartKernel, kernelInstants),
 	}
 	for _, c := range ceilings() { // after the timed checks, which these and the next would disturb

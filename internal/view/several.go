@@ -63,15 +63,6 @@ func (c comparison) name(side int) string {
 	return strings.TrimPrefix(c.called(side), compare.KeyName+"=")
 }
 
-// names are the names of all sides.
-func (c comparison) names() []string {
-	out := make([]string, len(c.Sides))
-	for i := range c.Sides {
-		out[i] = c.name(i)
-	}
-	return out
-}
-
 // headline returns the family of latencies that decides, "" if the runs have none in common.
 func (c comparison) headline() string {
 	figures := c.deciding()

@@ -41,10 +41,10 @@ func (d *delays) add(x delayed) {
 	}
 }
 
-// beside returns the longest delay beside a time.
+// beside returns the longest delay beside a time, or at from if to is earlier.
 func (d *delays) beside(from, to int64) int64 {
 	if len(d.most) == 0 {
 		return 0
 	}
-	return slices.Max(d.most[d.index(from) : d.index(to)+1])
+	return slices.Max(d.most[d.index(from) : d.index(max(from, to))+1])
 }

@@ -207,6 +207,10 @@ func (t *track) held(start, left int64) int64 {
 	return max(start, t.came[i-1])
 }
 
+// clocksApart is more, in ns, than the kernel's clock and weir's may differ by. What left earlier before a message was
+// begun is not that message, or the clock of this process was stepped.
+const clocksApart = 1_000_000
+
 // confirmed adds a confirmed message to p.
 func (w *window) confirmed(m *Message, p *Parts) {
 	if m.End > w.until {
@@ -220,7 +224,7 @@ func (w *window) confirmed(m *Message, p *Parts) {
 	}
 	left := x.out.passed(m.Bytes)
 	back := w.tracks[direction{conn: x.out.track.conn}]
-	if left > m.End || back == nil {
+	if left > m.End || left < m.Start-clocksApart || back == nil {
 		p.leave(m, &p.Unseen)
 		return
 	}
@@ -267,6 +271,8 @@ func (w *window) delivered(m *Message, p *Parts) {
 		}
 	}
 	switch {
+	case left < m.Start-clocksApart:
+		p.leave(m, &p.Unseen)
 	case several: // several subscriptions, or a second delivery
 		p.leave(m, &p.Ambiguous)
 	case came == never:

@@ -208,6 +208,28 @@ func TestLeftOutMessagesAreCounted(t *testing.T) {
 	}
 }
 
+// The clocks of kernel and process may differ a little; a segment that left long before its message was begun is not its.
+func TestSegmentBeforeItsMessageIsLeftOut(t *testing.T) {
+	for _, x := range []struct {
+		start int64
+		known uint64
+	}{{111, 1}, {110 + clocksApart, 1}, {111 + clocksApart, 0}} {
+		w := newWiretap()
+		w.send(110, 0, true, payload(3, 9, 64))
+		w.send(120, 0, false, []byte("ack"))
+		w.send(121, 1, false, payload(3, 9, 64))
+		w.order()
+		w.delays = newDelays(0, 10*clocksApart)
+		w.delays.add(delayed{at: 7 * clocksApart, by: 4 * clocksApart})
+		var sent, got Parts
+		w.confirmed(message(x.start, 3*clocksApart, 64), &sent)
+		w.delivered(message(x.start, 3*clocksApart, 64), &got)
+		if sent.Known() != x.known || got.Known() != x.known || sent.Unseen != 1-x.known || got.Unseen != 1-x.known {
+			t.Errorf("begun at %d: %+v, %+v", x.start, sent, got)
+		}
+	}
+}
+
 // TestHeadersAreFoundAtAnyOffset also tests text that looks like the beginning of one.
 func TestHeadersAreFoundAtAnyOffset(t *testing.T) {
 	number := []byte{0x78, 0x56, 0x34, 0x12}
