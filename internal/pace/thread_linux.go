@@ -1,8 +1,10 @@
 package pace
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +24,10 @@ func WatchThread() (*Thread, error) {
 		return nil, fmt.Errorf("opening the account of a thread: %w", err)
 	}
 	t := &Thread{fd: fd}
-	if _, ok := t.queued(); !ok {
+	// A kernel without accounting reports only 0, and so does one with it of a thread that is new. The first thread of
+	// this process is not.
+	first, err := os.ReadFile("/proc/self/schedstat")
+	if _, ok := t.queued(); !ok || err != nil || bytes.HasPrefix(first, []byte("0 ")) {
 		t.Close()
 		return nil, errors.New("the kernel does not account for threads (schedstat)")
 	}
@@ -56,11 +61,9 @@ func (t *Thread) queued() (ns int64, ok bool) {
 		case b == ' ':
 			field++
 		case b < '0' || b > '9':
-		case field == 0:
-			ok = ok || b != '0' // a kernel without accounting reports only 0
 		case field == 1:
 			ns = 10*ns + int64(b-'0')
 		}
 	}
-	return ns, ok && field == 2
+	return ns, field == 2
 }
