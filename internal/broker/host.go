@@ -24,6 +24,7 @@ type host struct {
 	root     bool                              // running as root
 	look     func(name string) (string, error) // looks up a program's path
 	glob     func(pattern string) []string     // lists files of the host
+	env      func(name string) string
 	run      func(ctx context.Context, c call) ([]byte, error)
 }
 
@@ -62,7 +63,8 @@ func (e *callError) Unwrap() error { return e.err }
 // thisHost returns the host that weir runs on.
 func thisHost() *host {
 	return &host{
-		os: runtime.GOOS, arch: runtime.GOARCH, root: os.Geteuid() == 0, look: lookPath, run: runCall,
+		env: os.Getenv,
+		os:  runtime.GOOS, arch: runtime.GOARCH, root: os.Geteuid() == 0, look: lookPath, run: runCall,
 		glob: func(pattern string) []string {
 			found, _ := filepath.Glob(pattern) // malformed patterns are found when the recipe is read
 			return found

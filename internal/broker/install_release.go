@@ -43,10 +43,10 @@ func (j *job) release(ctx context.Context, get, name string) ([]string, error) {
 	return from, err
 }
 
-// debian is the mirror for hosts whose apt uses none of Debian.
-const debian = "http://deb.debian.org/debian/" // apt checks signatures
+// variableMirror is the environment variable that names a mirror of Debian for hosts whose apt uses none.
+const variableMirror = "WEIR_DEBIAN_MIRROR"
 
-// mirror returns the first mirror of Debian that apt uses.
+// mirror returns the first mirror of Debian that apt uses, or the one that variableMirror names. apt checks signatures.
 func (h *host) mirror(ctx context.Context, get string) (string, error) {
 	out, err := h.run(ctx, call{args: []string{
 		get, "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages",
@@ -56,7 +56,10 @@ func (h *host) mirror(ctx context.Context, get string) (string, error) {
 			return strings.TrimSpace(m), err
 		}
 	}
-	return debian, err
+	if mirror := h.env(variableMirror); mirror != "" || err != nil {
+		return mirror, err
+	}
+	return "", fmt.Errorf("this host's apt-get has no mirror of Debian (%s=URL names one; --via docker needs none)", variableMirror)
 }
 
 // keyring is where the package debian-archive-keyring has the keys of Debian's releases.

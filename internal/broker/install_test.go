@@ -42,7 +42,8 @@ connect: {address: '{{.At "client"}}'}
 // fakeHost is a host with the given programs whose calls are answered by do.
 func fakeHost(has []string, do func(c call) ([]byte, error)) *host {
 	return &host{
-		os: "linux", arch: "amd64",
+		env: func(string) string { return "" },
+		os:  "linux", arch: "amd64",
 		look: func(name string) (string, error) {
 			if slices.Contains(has, name) {
 				return "/bin/" + name, nil
