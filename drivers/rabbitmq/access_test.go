@@ -45,6 +45,15 @@ func TestPageGuaranteesMatchServers(t *testing.T) {
 			t.Errorf("%+v, %v", f, err)
 		}
 	})
+	t.Run("a cluster of RabbitMQ 3", func(t *testing.T) {
+		c := open(t, driver.Run{}, options(served.Up(t, Definition(), 3, served.With{Recipe: "rabbitmq3"})))
+		declared(t, c, 3)
+		f, err := c.Facts(t.Context())
+		want := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
+		if err != nil || f.Confirms != want || f.Nodes != 3 || !strings.HasPrefix(f.Version, "3.") {
+			t.Errorf("%+v, %v", f, err)
+		}
+	})
 	t.Run("replicas that there are no nodes for", func(t *testing.T) {
 		d := driver.Destination{Name: "many", Partitions: 1, Replicas: 3}
 		for _, o := range []map[string][]string{options(one), options(one, "management", ""), options(three, "queue", classic)} {

@@ -169,7 +169,7 @@ func (p *proc) until(t *testing.T, text string) {
 }
 
 // secondsLeft is what a coordinator says once a second.
-var secondsLeft = regexp.MustCompile(`measuring, \d+ s of \d+ s, (\d+) s left`)
+var secondsLeft = regexp.MustCompile(`measuring, [^;]*?(\d+) s left;`)
 
 // another kills the coordinator of a run, and a second later another one resumes the run, whose id it
 // returns.
