@@ -8,7 +8,7 @@ import (
 // A pod is what a container of Kubernetes knows of itself.
 type pod struct {
 	in     bool              // weir runs in Kubernetes
-	asked  map[string]string // what the container requests and may take, as the chart gives it; without: not known
+	asked  map[string]string // what the container requests and may take, as the chart says; what is missing is not known
 	shared bool              // its threads run on processors that other containers may use
 }
 

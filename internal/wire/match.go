@@ -211,20 +211,30 @@ func (t *track) held(start, left int64) int64 {
 // begun is not that message, or the clock of this process was stepped.
 const clocksApart = 1_000_000
 
-// confirmed adds a confirmed message to p.
-func (w *window) confirmed(m *Message, p *Parts) {
+// left returns where a message was seen, and when its last byte left this host. It leaves the message out of p, and
+// returns nil, if that is not known.
+func (w *window) left(m *Message, p *Parts) (*sights, int64) {
 	if m.End > w.until {
 		p.leave(m, &p.Late)
+		return nil, 0
+	}
+	if x := w.sights[m.key()]; x != nil && x.out != nil {
+		if left := x.out.passed(m.Bytes); left <= m.End && left >= m.Start-clocksApart {
+			return x, left
+		}
+	}
+	p.leave(m, &p.Unseen)
+	return nil, 0
+}
+
+// confirmed adds a confirmed message to p.
+func (w *window) confirmed(m *Message, p *Parts) {
+	x, left := w.left(m, p)
+	if x == nil {
 		return
 	}
-	x := w.sights[m.key()]
-	if x == nil || x.out == nil {
-		p.leave(m, &p.Unseen)
-		return
-	}
-	left := x.out.passed(m.Bytes)
 	back := w.tracks[direction{conn: x.out.track.conn}]
-	if left > m.End || left < m.Start-clocksApart || back == nil {
+	if back == nil {
 		p.leave(m, &p.Unseen)
 		return
 	}
@@ -254,16 +264,11 @@ func (w *window) confirmed(m *Message, p *Parts) {
 
 // delivered adds a delivered message to p.
 func (w *window) delivered(m *Message, p *Parts) {
-	if m.End > w.until {
-		p.leave(m, &p.Late)
+	x, left := w.left(m, p)
+	if x == nil {
 		return
 	}
-	x := w.sights[m.key()]
-	if x == nil || x.out == nil {
-		p.leave(m, &p.Unseen)
-		return
-	}
-	left, came, several := x.out.passed(m.Bytes), int64(never), false
+	came, several := int64(never), false
 	for i := range x.in {
 		if at := x.in[i].passed(m.Bytes); at >= left && at <= m.End {
 			several = came != never
@@ -271,8 +276,6 @@ func (w *window) delivered(m *Message, p *Parts) {
 		}
 	}
 	switch {
-	case left < m.Start-clocksApart:
-		p.leave(m, &p.Unseen)
 	case several: // several subscriptions, or a second delivery
 		p.leave(m, &p.Ambiguous)
 	case came == never:
