@@ -218,7 +218,7 @@ func (c comparison) changes(side int) {
 // changed adds a table of how figures of a side changed.
 func (c comparison) changed(side int, title string, figures []compare.Figure, name func(*compare.Figure) string) *layout.Table {
 	t := &layout.Table{Columns: append(
-		columns(title, c.Sides[0].Side, c.Sides[side].Side, "shift", percentText(1-c.Alpha)+" %", "p"),
+		columns(title, c.Sides[0].Side, c.Sides[side].Side, "shift", percentText(1-c.Alpha)+" % interval", "p"),
 		layout.Column{Kind: layout.Word, Head: "verdict", Tone: layout.Strong, Judges: true})}
 	for i := range figures {
 		f := &figures[i]
@@ -371,16 +371,13 @@ func (s shift) text() string {
 }
 
 func (s shift) between() string {
-	if s.lo == nil && s.hi == nil {
-		return "-"
-	}
 	end := func(v *float64) string {
 		if v == nil {
 			return ""
 		}
-		return s.write(*v)
+		return s.write(*v) + s.unit
 	}
-	return end(s.lo) + ".." + end(s.hi) + s.unit
+	return cmp.Or(quantity.Range(end(s.lo), end(s.hi)), "-")
 }
 
 // signedPercent writes a percentage with its sign: "+3.4", "-12.0", "+1,234".
@@ -467,7 +464,7 @@ func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 			if !x.MedianSupported {
 				text = "~" + text
 			}
-			row = append(row, text, "("+low+".."+high+")")
+			row = append(row, text, "("+quantity.Range(low, high)+")")
 			switch {
 			case i == 0:
 			case x.MedianPercent == nil:

@@ -89,26 +89,19 @@ func (c distribution) cannotBeQuoted(r *result.Result, p float64) bool {
 	return f != nil && !f.Quotable
 }
 
+// intervalHead is the heading of a column of intervals.
+const intervalHead = "95 % interval"
+
 // unknownInterval replaces an interval if the run is too short to know it.
 const unknownInterval = "not known"
 
-// between is the interval of percentile p in the unit of its value; empty if meaningless.
+// between is the interval of percentile p; empty if meaningless.
 func (c distribution) between(p float64) layout.Span {
 	row := c.d.Percentile(p)
 	if row == nil || !row.Supported || row.P == 100 {
 		return layout.Span{}
 	}
-	if row.LoNS == nil && row.HiNS == nil {
-		return layout.Faint.Of(unknownInterval)
-	}
-	text := ".."
-	if row.LoNS != nil {
-		text = quantity.TimeBeside(*row.LoNS, row.NS) + text
-	}
-	if row.HiNS != nil {
-		text += quantity.TimeBeside(*row.HiNS, row.NS)
-	}
-	return layout.Faint.Of(text)
+	return layout.Faint.Of(cmp.Or(quantity.TimeRange(row.LoNS, row.HiNS), unknownInterval))
 }
 
 // sessions is the share of sessions of n messages that meet a latency above a percentile; empty for the
@@ -172,7 +165,7 @@ func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
 	for _, c := range all {
 		x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: c.name, Tone: layout.Strong})
 		if c.interval {
-			x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: "95 %", Tone: layout.Faint, Kind: layout.Word, Beside: true})
+			x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: intervalHead, Tone: layout.Faint, Kind: layout.Word, Beside: true})
 		}
 	}
 	if t.o.Session > 0 {
