@@ -61,18 +61,18 @@ func (c comparison) counted() {
 	c.Say(strings.Join(all, "; "))
 }
 
-// decisive writes the most informative figures, those that differ first.
+// decisive writes the figures that differ, of resource use too, then the most informative others.
 func (c comparison) decisive() {
-	figures := c.deciding()
-	decided := func(f compare.Figure) int {
-		if v := f.Sides[1].Change.Verdict; v == compare.Worse || v == compare.Better {
-			return 0
-		}
-		return 1
+	decided := func(f compare.Figure) bool {
+		v := f.Sides[1].Change.Verdict
+		return v == compare.Worse || v == compare.Better
 	}
-	slices.SortStableFunc(figures, func(a, b compare.Figure) int { return decided(a) - decided(b) })
+	open := c.deciding()
+	figures := slices.DeleteFunc(slices.Clone(c.Figures), func(f compare.Figure) bool { return !decided(f) })
+	slices.SortStableFunc(figures, func(a, b compare.Figure) int { return rank(&a) - rank(&b) })
+	figures = append(figures, slices.DeleteFunc(open, decided)...)
 	x := c.changed(1, "", figures[:min(len(figures), mostFigures)], shortName)
-	c.Table(chosen(x, under("", c.Sides[0].Side, c.Sides[1].Side, "shift", percentText(1-c.Alpha)+" %"), under("", "verdict"), under("", "p")))
+	c.Table(chosen(x, under("", c.Sides[0].Side, c.Sides[1].Side, "shift", percentText(1-c.Alpha)+" % interval"), under("", "p"), under("", "verdict")))
 }
 
 // Comparison writes a comparison to a page: its sides, what they differ in, how each figure changed, and

@@ -253,10 +253,7 @@ func doubtful(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 // whyNot returns why figures cannot be quoted: for each cause the figure that it moved most, those first
 // that were moved most.
 func whyNot(r *result.Result) (lines []string) {
-	figures := slices.Clone(r.Verdict.Figures)
-	if figures == nil {
-		figures = judge.Figures(r)
-	}
+	figures, _ := markedFigures(r)
 	slices.SortStableFunc(figures, func(a, b result.Figure) int {
 		if x, y := judge.OfSystem(a.Name), judge.OfSystem(b.Name); x != y { // a screen shows whole latencies
 			return map[bool]int{false: -1, true: 1}[x]
@@ -265,12 +262,56 @@ func whyNot(r *result.Result) (lines []string) {
 	})
 	var causes []string
 	for _, f := range figures {
-		if !f.Quotable && !slices.Contains(causes, f.By) {
+		if !slices.Contains(causes, f.By) {
 			causes = append(causes, f.By)
 			lines = append(lines, strings.ReplaceAll(f.Name, ".p", " p")+": "+f.Why)
 		}
 	}
 	return lines
+}
+
+// markedFigures returns the figures that cannot be quoted, and how many of them are whole latencies or rates.
+func markedFigures(r *result.Result) (figures []result.Figure, whole int) {
+	figures = slices.Clone(r.Verdict.Figures)
+	if figures == nil {
+		figures = judge.Figures(r)
+	}
+	figures = slices.DeleteFunc(figures, func(f result.Figure) bool { return f.Quotable })
+	for _, f := range figures {
+		if !judge.OfSystem(f.Name) {
+			whole++
+		}
+	}
+	return figures, whole
+}
+
+// shortInterval says in a line why intervals of the table have no end, or are not known.
+func (t *single) shortInterval(all []distribution) {
+	for _, c := range all {
+		for _, p := range c.d.Percentiles {
+			between := c.between(p.P).Text
+			if t.table == nil || p.P >= 100 || !p.Supported || !slices.ContainsFunc(t.table.Rows, func(row []layout.Span) bool { return row[0].Text == percent(p.P) }) {
+				continue
+			}
+			switch by := missingBy(&p); {
+			case p.AtLeast: // its own sign says why
+			case between == unknownInterval:
+				t.Note(unknownInterval + ": " + missingEnd[by])
+				return
+			case p.HiNS == nil:
+				t.Note(between + ", no upper end: " + missingEnd[by])
+				return
+			case p.LoNS == nil:
+				t.Note(between + ", no lower end: " + missingEnd[by])
+				return
+			}
+		}
+	}
+}
+
+// missingBy is why an end of a percentile's interval is unknown.
+func missingBy(p *result.Percentile) string {
+	return cmp.Or(p.UnboundedBy, byFewSamples)
 }
 
 // tooFew explains the figures marked "~", if any.
@@ -297,8 +338,8 @@ func (t *single) unbounded(all []distribution) {
 	}
 	horizon := quantity.Time(int64(t.r.Run.HorizonS * 1e9))
 	lines := []string{
-		"95 %: the true percentile lies in this range with 95 % probability",
-		"horizon " + horizon + ": of 40 runs as long as this one, one misses a stall that comes every " + horizon + " on average; more miss a rarer stall",
+		intervalHead + ": the true percentile lies in it with 95 % probability",
+		"long enough to see, with 97.5 % certainty, a stall that comes every " + horizon + " on average; rarer ones may be missing",
 	}
 	said, reasons := map[string]bool{}, []string(nil)
 	for _, c := range all {
@@ -332,9 +373,9 @@ const byFewSamples = "samples"
 
 // missingEnd says why one or both ends of an interval are unknown.
 var missingEnd = map[string]string{
-	result.ByDependence: "neighbouring messages took similar times, so many of them tell no more than a few independent ones (measure for longer)",
+	result.ByDependence: "neighbouring messages took similar times, so they count as few samples (measure for longer)",
 	byFewSamples:        "too few samples lie beyond the percentile",
-	result.ByEpisodes:   "the slow messages came in fewer than six separate spells",
+	result.ByEpisodes:   "the slow messages came in fewer than six separate bursts",
 }
 
 // unsupported explains the mark ~ if present, and says how long a run must be to support one more

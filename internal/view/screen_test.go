@@ -107,7 +107,7 @@ func TestALastScreenIsOneScreen(t *testing.T) {
 		"pause":      {of("valid", stopped), []string{"the consumers took nothing for 2.00 s", "caught up 1.00 s after"}},
 		"steps":      {of("valid", stepped), []string{"1000/s..2000/s", "and 2 further stages"}},
 		"fleet":      {of("fleet"), []string{"agents      4: a on north, b on south", "clock       e2e rests on two clocks"}},
-		"invalid":    {of("nothing"), []string{"INVALID  for samples: do not use the figures", "Nothing was measured"}},
+		"invalid":    {of("nothing"), []string{"INVALID  do not use the figures: there are too few samples", "Nothing was measured"}},
 		"lost":       {of("valid", lossy), []string{"the system lost 17 messages and corrupted 2", "the system failed 1,200 of", "3 messages from another destination"}},
 		"refused":    {of("valid", refused), []string{"All of it came after weir's own fault restart broker at 4.0 s.", "OOM command not allowed", "lower bounds.\n"}},
 		"crowded":    {of("valid", refused, broken, lossy, objectives, stepped), []string{"All of it came after weir's own fault restart broker at 4.0 s."}},

@@ -81,7 +81,7 @@ func TestSeveralSystemsPageOfOddRuns(t *testing.T) {
 	}
 
 	one := brokers(2)[:2]
-	mentions(t, htmlOf(t, one), "with noop, the median of 2 runs (1.00–1.10 ms).")
+	mentions(t, htmlOf(t, one), "with noop, the median of 2 runs (1.00 to 1.10 ms).")
 	_ = htmlOf(t, one[:1])
 }
 
