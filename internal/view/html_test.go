@@ -349,8 +349,8 @@ func TestUnsupportedAndCensoredAreDrawnApart(t *testing.T) {
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen}, Latency: result.Latency{Send: result.Send{Response: d}}}
 	page := html1(t, entry(r), Options{Percentiles: []float64{50, 90, 99, 99.9, 99.99}})
 	for what, want := range map[string]int{
-		`<circle class="dot"[^>]*><title>response 50 %: 1.00 ms \(95 %: 0.900\.\.3.00\)`: 1,
-		`<path class="hollow"[^>]*><title>response 99 %: &gt;= 9.00 s`:                   1,
+		`<circle class="dot"[^>]*><title>response 50 %: 1.00 ms \(95 %: 900 µs to 3.00 ms\)`: 1,
+		`<path class="hollow"[^>]*><title>response 99 %: &gt;= 9.00 s`:                       1,
 		`<path class="line s1 dash"`: 1,
 		`response 99.99 %`:           0, // beyond the samples there is only the maximum
 		`<path class="hollow"[^>]*><title>response max: &gt;= 9.00 s`: 1,

@@ -68,7 +68,7 @@ func (c distribution) figure(r *result.Result, p float64) layout.Span {
 	case row.UnsupportedBy != "":
 		x = layout.Faint.Of("?" + x.Text)
 	case !row.Supported:
-		x = layout.Faint.Of("~" + x.Text)
+		x = layout.Faint.Of(fewSamples + x.Text)
 	case p < 100 && c.cannotBeQuoted(r, p):
 		x = layout.Doubtful.Of("!" + x.Text)
 	}
@@ -81,12 +81,17 @@ func (c distribution) cannotBeQuoted(r *result.Result, p float64) bool {
 	if !c.interval {
 		return c.late && judge.Late(c.d, c.onTime, r.Latency.Send.Lateness, p)
 	}
+	f := judge.FigureOf(r, c.verdictName(p))
+	return f != nil && !f.Quotable
+}
+
+// verdictName is the name of percentile p in the verdict.
+func (c distribution) verdictName(p float64) string {
 	name := c.group
 	if c.name == "service" || c.name == "system" {
 		name += "." + c.name
 	}
-	f := judge.FigureOf(r, name+"."+finding.Percentile(p))
-	return f != nil && !f.Quotable
+	return name + "." + finding.Percentile(p)
 }
 
 // intervalHead is the heading of a column of intervals.
@@ -244,16 +249,16 @@ func doubtful(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 	case len(rs) != 1:
 		p.Note("! something other than the system moved it by over a tenth")
 	default:
-		for _, says := range whyNot(rs[0]) {
+		for _, says := range whyNot(rs[0], nil) {
 			p.Note("! " + says)
 		}
 	}
 }
 
 // whyNot returns why figures cannot be quoted: for each cause the figure that it moved most, those first
-// that were moved most.
-func whyNot(r *result.Result) (lines []string) {
-	figures, _ := markedFigures(r)
+// that were moved most. shown are the names of the figures in the table above; nil: all.
+func whyNot(r *result.Result, shown []string) (lines []string) {
+	figures := markedFigures(r, shown)
 	slices.SortStableFunc(figures, func(a, b result.Figure) int {
 		if x, y := judge.OfSystem(a.Name), judge.OfSystem(b.Name); x != y { // a screen shows whole latencies
 			return map[bool]int{false: -1, true: 1}[x]
@@ -270,19 +275,15 @@ func whyNot(r *result.Result) (lines []string) {
 	return lines
 }
 
-// markedFigures returns the figures that cannot be quoted, and how many of them are whole latencies or rates.
-func markedFigures(r *result.Result) (figures []result.Figure, whole int) {
-	figures = slices.Clone(r.Verdict.Figures)
+// markedFigures returns the figures that cannot be quoted, of those shown; nil: of all.
+func markedFigures(r *result.Result, shown []string) []result.Figure {
+	figures := slices.Clone(r.Verdict.Figures)
 	if figures == nil {
 		figures = judge.Figures(r)
 	}
-	figures = slices.DeleteFunc(figures, func(f result.Figure) bool { return f.Quotable })
-	for _, f := range figures {
-		if !judge.OfSystem(f.Name) {
-			whole++
-		}
-	}
-	return figures, whole
+	return slices.DeleteFunc(figures, func(f result.Figure) bool {
+		return f.Quotable || shown != nil && !slices.Contains(shown, f.Name)
+	})
 }
 
 // shortInterval says in a line why intervals of the table have no end, or are not known.
@@ -314,10 +315,13 @@ func missingBy(p *result.Percentile) string {
 	return cmp.Or(p.UnboundedBy, byFewSamples)
 }
 
-// tooFew explains the figures marked "~", if any.
+// fewSamples marks a percentile with too few samples, everywhere in weir, and nothing else.
+const fewSamples = "~"
+
+// tooFew explains the figures marked by fewSamples, if any.
 func tooFew(p *layout.Page, x *layout.Table) {
-	if marked(x, "~") {
-		p.Note("~ too few samples for this percentile: do not quote it")
+	if marked(x, fewSamples) {
+		p.Note(fewSamples + " too few samples for this percentile: do not quote it")
 	}
 }
 

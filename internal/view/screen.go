@@ -233,8 +233,15 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 	}
 	stages := t.r.Stages
 	few := len(stages) > 1
+	var figures []string
 	add(0, func() {
-		t.table = t.percentiles(all, t.shownPercentiles(all, few))
+		rows := t.shownPercentiles(all, few)
+		for _, d := range all {
+			for _, p := range rows {
+				figures = append(figures, d.verdictName(p))
+			}
+		}
+		t.table = t.percentiles(all, rows)
 		t.Table(t.table)
 	})
 	if few {
@@ -249,9 +256,9 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 		})
 	}
 	add(2, func() {
-		if says := whyNot(t.r); marked(t.table, "!") && len(says) > 0 {
+		if says := whyNot(t.r, figures); marked(t.table, "!") && len(says) > 0 {
 			of := ""
-			if _, n := markedFigures(t.r); n > 1 {
+			if n := len(markedFigures(t.r, figures)); n > 1 {
 				of = fmt.Sprintf("%d figures, most of all ", n)
 			}
 			t.Note("! " + of + says[0])

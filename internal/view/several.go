@@ -153,7 +153,7 @@ func (c comparison) systems(different error) {
 			}
 			cell := plain(quantity.Significant(costs[len(costs)/2], false))
 			if len(costs) > 1 {
-				cell.Beside = "[" + quantity.Significant(costs[0], false) + "–" + quantity.Significant(costs[len(costs)-1], false) + "]"
+				cell.Beside = "[" + quantity.Range(quantity.Significant(costs[0], false), quantity.Significant(costs[len(costs)-1], false)) + "]"
 			}
 			return cell
 		})
@@ -173,7 +173,7 @@ func (c comparison) systems(different error) {
 		t.Rows = append(t.Rows, row)
 	}
 	c.Table(t)
-	notes := []string{"median over the runs [lowest–highest]; one run counts once, however many messages it has"}
+	notes := []string{"median over the runs [lowest to highest]; one run counts once, however many messages it has"}
 	if family == "" {
 		notes = append(notes, "these runs have no latency in common: see each run")
 	}
