@@ -98,15 +98,21 @@ func (o Options) named(name string) string {
 
 // overview writes several results to a page, with the short answer first or not.
 func overview(p *layout.Page, entries []Entry, first bool, o Options) {
-	tally(p, entries)
+	searched := len(o.Searches) == 1
+	if !searched || !first {
+		tally(p, entries)
+	}
 	if first {
 		summary(p, entries, o)
 		p.Contents()
 	}
-	if len(o.Searches) == 1 {
+	if searched {
 		o.Searches[0].drawn(p, first)
 	}
 	p.Gap()
+	if searched && first { // how its runs went comes after what they say
+		tally(p, entries)
+	}
 	compared(p, entries)
 }
 
@@ -129,11 +135,9 @@ func marksOf(p *layout.Page, x *layout.Table, entries []Entry) {
 		rs = append(rs, e.Result)
 	}
 	doubtful(p, x, rs...)
-	if marked(x, "~") {
-		p.Note("~ too few samples for this percentile in this run: do not quote it")
-	}
+	tooFew(p, x)
 	withheld(p, x, rs...)
-	if marked(x, ">= ", "~>= ", "?>= ", "!>= ") {
+	if marked(x, ">= ", fewSamples + ">= ", "?>= ", "!>= ") {
 		p.Note(">= at least: messages that never came count with their age")
 	}
 }
