@@ -204,10 +204,16 @@ func (f *sshFleet) off(name string) {
 // command runs weir on the hub.
 func (f *sshFleet) command(args ...string) *proc {
 	f.t.Helper()
+	return f.program(nil, append([]string{f.weir}, args...)...)
+}
+
+// program runs a program on the hub, with more variables.
+func (f *sshFleet) program(env []string, args ...string) *proc {
+	f.t.Helper()
 	p := &proc{name: strings.Join(args, " "), ended: make(chan struct{})}
-	p.cmd = exec.Command("unshare", append([]string{"-m", "sh", "-c", "mount --bind " + f.path("hub/root") + ` /root && exec "$@"`, "sh", f.weir}, args...)...)
+	p.cmd = exec.Command("unshare", append([]string{"-m", "sh", "-c", "mount --bind " + f.path("hub/root") + ` /root && exec "$@"`, "sh"}, args...)...)
 	p.cmd.Dir = f.path("hub")
-	p.cmd.Env = []string{"HOME=/root", "TMPDIR=" + f.path("hub/tmp"), "PATH=" + os.Getenv("PATH"), "GORACE=" + quick, "WEIR_FLEET_DIR=" + f.path("hub/state")}
+	p.cmd.Env = append([]string{"HOME=/root", "TMPDIR=" + f.path("hub/tmp"), "PATH=" + os.Getenv("PATH"), "GORACE=" + quick, "WEIR_FLEET_DIR=" + f.path("hub/state")}, env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := f.nets.Start("hub", p.cmd); err != nil {
 		f.t.Fatal(err)
@@ -283,7 +289,7 @@ func (f *sshFleet) files(name string) (all []string) {
 			if strings.HasPrefix(rel, "state/streams") || rel == "state/runs" { // folders of every coordinator
 				return nil
 			}
-			if err == nil && rel != dir && !strings.Contains(rel, ".ssh") && rel != "home/bench" {
+			if err == nil && rel != dir && !strings.Contains(rel, ".ssh") && !strings.Contains(rel, ".ansible") && rel != "home/bench" {
 				all = append(all, rel)
 			}
 			return nil

@@ -70,6 +70,7 @@ var checks = [...]check{
 	{"cores", "the generator's threads (pacers), the client library, the system and everything else share them; with too few each waits for the others", checkCores},
 	{"processor quota", "a control group that has used its quota stands still for the rest of a period, mostly 100 ms", checkQuota},
 	{"pod", "in Kubernetes a container that is not Guaranteed, or shares its processors, waits for others", checkPod},
+	{"system on this node", "in Kubernetes a system on an agent's node takes processors, caches and network from it, and some of its messages cross no network", checkNode},
 	{"frequency governor", "an idle core is slow at first, so a low rate looks worse than a high one", checkGovernor},
 	{"turbo", "the clock then depends on the temperature and on how many cores are busy", checkTurbo},
 	{"idle states", "a core that sleeps deeply takes as long to wake as its state says, and the next message waits for it", checkIdle},

@@ -15,7 +15,9 @@ func observe(ctx context.Context, p CheckTarget) observed {
 	case <-time.After(p.Sample):
 	case <-ctx.Done():
 	}
-	return observeLinux(before, root, linuxCalls{sync: kernelTime(), work: disk(p.Work), temp: disk(p.Temp)})
+	o := observeLinux(before, root, linuxCalls{sync: kernelTime(), work: disk(p.Work), temp: disk(p.Temp)})
+	o.pod.resolve(ctx)
+	return o
 }
 
 // kernelTime queries the kernel's clock state without changing it; nil if that is not permitted, as in

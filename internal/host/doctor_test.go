@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -139,7 +140,7 @@ func patients() []patient {
 			"a container with a quota of version 2",
 			with(server(), map[string]string{
 				".dockerenv":                   "x",
-				"proc/self/environ":            "KUBERNETES_SERVICE_HOST=10.0.0.1\x00POD_REQUESTS_CPU=500\x00POD_LIMITS_CPU=1500\x00",
+				"proc/self/environ":            "KUBERNETES_SERVICE_HOST=10.0.0.1\x00POD_REQUESTS_CPU=500\x00POD_LIMITS_CPU=1500\x00POD_NODE_IP=10.0.0.5\x00POD_SYSTEM=10.0.0.5:9092\x00",
 				"sys/fs/cgroup/cpu.max":        "150000 100000\n",
 				"sys/fs/cgroup/cpu.stat":       "usage_usec 5\nnr_throttled 12\nthrottled_usec 340\n",
 				"sys/fs/cgroup/memory.max":     "2147483648\n",
@@ -237,6 +238,7 @@ func patients() []patient {
 func (p patient) examine() []Finding {
 	before := readUse(files(with(p.now, p.before)))
 	o := observeLinux(before, files(p.now), p.calls)
+	o.pod.resolve(context.Background()) // of addresses alone
 	return examine(&o)
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -35,4 +36,37 @@ func TestPodIsGuaranteedWithOwnProcessors(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestSystemOnThePodsNode(t *testing.T) {
+	address := func(text string) []netip.Addr {
+		return []netip.Addr{netip.MustParseAddr("10.2.0.9"), netip.MustParseAddr(text)}
+	}
+	for _, x := range []struct {
+		pod    *pod
+		health Health
+		found  string
+	}{
+		{nil, Unknown, ""},
+		{&pod{}, Healthy, "in no pod"},
+		{&pod{in: true}, Unknown, "does not see which others share its node"},
+		{&pod{in: true, asked: map[string]string{"NODE_IP": "10.0.0.5", "SYSTEM": "kafka:9092"}, system: address("10.0.0.6")}, Unknown, "agents.awayFrom"},
+		{&pod{in: true, asked: map[string]string{"AWAY_FROM": "app=kafka", "NODE_IP": "10.0.0.5"}, system: address("10.0.0.6")}, Healthy, "no pod with app=kafka"},
+		{&pod{in: true, asked: map[string]string{"AWAY_FROM": "app=kafka", "NODE_IP": "10.0.0.5", "SYSTEM": "kafka:9092"}, system: address("::ffff:10.0.0.5")}, Warn, "kafka:9092 is this node's address 10.0.0.5"},
+		{&pod{in: true, asked: map[string]string{"NODE_IP": "fd00::5", "SYSTEM": "kafka"}, system: address("fd00::5")}, Warn, "kafka is this node's address fd00::5"},
+	} {
+		if f := checkNode(&observed{pod: x.pod}); f.Health != x.health || !strings.Contains(f.Found, x.found) {
+			t.Errorf("%+v: %s, %s; want %s, %s", x.pod, f.Health, f.Found, x.health, x.found)
+		}
+	}
+}
+
+func TestPodResolvesTheSystem(t *testing.T) {
+	for _, name := range []string{"10.0.0.5", "10.0.0.5:9092"} {
+		p := &pod{asked: map[string]string{"SYSTEM": name}}
+		if p.resolve(t.Context()); len(p.system) != 1 || p.system[0].Unmap().String() != "10.0.0.5" {
+			t.Errorf("%s: %v", name, p.system)
+		}
+	}
+	(*pod)(nil).resolve(t.Context())
 }

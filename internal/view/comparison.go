@@ -294,7 +294,7 @@ func verdictOf(c *compare.Change, band float64) layout.Span {
 		}
 		return plain("no change within " + bandText(band))
 	}
-	return layout.Faint.Of("~")
+	return layout.Faint.Of("undecided")
 }
 
 func pText(p float64) string {
@@ -465,7 +465,7 @@ func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 		for i, x := range p.Sides {
 			text, low, high := pointTexts(&x)
 			if !x.MedianSupported {
-				text = "~" + text
+				text = fewSamples + text
 			}
 			row = append(row, text, "("+low+".."+high+")")
 			switch {
@@ -489,7 +489,7 @@ func (c comparison) legend() {
 		"(Hodges-Lehmann), with its interval for this figure alone.")
 	c.Bullet("p: Mann-Whitney, exact or corrected for ties, adjusted by Holm for all figures of its group, so that a wrong claim in any of them has a chance of " +
 		percentText(c.Alpha) + " % at most.")
-	c.Bullet("~: not decided: the runs show neither a difference nor that there is none. More runs, or quieter ones, may decide it.")
+	c.Bullet("undecided: the runs show neither a difference nor that there is none. More runs, or quieter ones, may decide it.")
 	if some(func(v compare.Values) bool { return v.MedianAtLeast }) {
 		c.Bullet(">=: at least: messages that never came count with their age.")
 	}

@@ -68,7 +68,7 @@ func (c distribution) figure(r *result.Result, p float64) layout.Span {
 	case row.UnsupportedBy != "":
 		x = layout.Faint.Of("?" + x.Text)
 	case !row.Supported:
-		x = layout.Faint.Of("~" + x.Text)
+		x = layout.Faint.Of(fewSamples + x.Text)
 	case p < 100 && c.cannotBeQuoted(r, p):
 		x = layout.Doubtful.Of("!" + x.Text)
 	}
@@ -280,10 +280,13 @@ func whyNot(r *result.Result) (lines []string) {
 	return lines
 }
 
-// tooFew explains the figures marked "~", if any.
+// fewSamples marks a percentile with too few samples, everywhere in weir, and nothing else.
+const fewSamples = "~"
+
+// tooFew explains the figures marked by fewSamples, if any.
 func tooFew(p *layout.Page, x *layout.Table) {
-	if marked(x, "~") {
-		p.Note("~ too few samples for this percentile: do not quote it")
+	if marked(x, fewSamples) {
+		p.Note(fewSamples + " too few samples for this percentile: do not quote it")
 	}
 }
 

@@ -129,11 +129,9 @@ func marksOf(p *layout.Page, x *layout.Table, entries []Entry) {
 		rs = append(rs, e.Result)
 	}
 	doubtful(p, x, rs...)
-	if marked(x, "~") {
-		p.Note("~ too few samples for this percentile in this run: do not quote it")
-	}
+	tooFew(p, x)
 	withheld(p, x, rs...)
-	if marked(x, ">= ", "~>= ", "?>= ", "!>= ") {
+	if marked(x, ">= ", fewSamples + ">= ", "?>= ", "!>= ") {
 		p.Note(">= at least: messages that never came count with their age")
 	}
 }

@@ -37,7 +37,7 @@ func (t *single) pause() {
 	}
 	if len(table.Rows) > 0 {
 		t.Table(table)
-		if !marked(t.table, "~") {
+		if !marked(t.table, fewSamples) {
 			tooFew(t.Page, table)
 		}
 		step := "2 ms"

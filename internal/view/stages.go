@@ -31,7 +31,7 @@ func (t *single) stages() {
 	if !marked(t.table, "?") {
 		withheld(t.Page, x, t.r)
 	}
-	if !marked(t.table, "~") {
+	if !marked(t.table, fewSamples) {
 		tooFew(t.Page, x)
 	}
 	t.Note("times: of the messages due in the stage, whenever they came", "rates: what happened in the time of the stage")

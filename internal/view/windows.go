@@ -145,9 +145,7 @@ func (t *single) windows() {
 		x.Rows = append(x.Rows, row)
 	}
 	t.Table(x)
-	if marked(x, "~") {
-		t.Note("~ too few samples for this percentile in this window: do not quote it")
-	}
+	tooFew(t.Page, x)
 	if t.o.drawn == "" {
 		return
 	}

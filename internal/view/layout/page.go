@@ -108,13 +108,13 @@ type Chart struct {
 // from 1, as their Series.
 type Key struct{ Class, Text string }
 
-// MostSeries is how many lines of a chart can be distinguished, by colour and by stroke.
+// MostSeries is how many lines of a chart can be distinguished, by colour and by width.
 const MostSeries = 18
 
 // Series is the class of the n-th line of a chart, from 1.
 func Series(n int) string {
 	const colours = 6
-	strokes := [...]string{"", " dots", " long"}
+	strokes := [...]string{"", " thin", " broad"}
 	return "s" + strconv.Itoa((n-1)%colours+1) + strokes[(n-1)/colours%len(strokes)]
 }
 

@@ -397,7 +397,7 @@
     if (sums.length) {
       panel.append(table(sums), ...sums.map(curve));
       let says = "Of measured messages that completed in this time, and those due in it that never did. The warm-up is not counted. Buckets are at most a 64th wide: a value is at most 1.6 % too high. A dash: too few messages.";
-      if (sums.some(([, , s]) => s.never)) says += " >= at least: of messages that never completed only their age at the end of the run is known. A dashed line is such a lower bound.";
+      if (sums.some(([, , s]) => s.never)) says += " >= at least: of messages that never completed only their age at the end of the run is known. The arrow at the end of a line is such a lower bound.";
       const older = sums.reduce((n, [, m]) => Math.max(n, total(m.older)), 0);
       if (older) says += " " + count(older) + " were due more than an hour before the end of the run: they are in the whole run only.";
       panel.append(make("p", "dim", says));
@@ -437,10 +437,10 @@
       if (out.length && half.ns !== out[0][1]) out.unshift([nines(0.5), half.ns, half.atLeast]);
       return out;
     };
-    // What is known, and then the lower bounds.
-    const lines = [["s5", points(all)], ["s2", points(sum)]].flatMap(([s, ps]) => {
+    // Beyond the first lower bound nothing more is known: an arrow ends the line.
+    const lines = [["s5", points(all)], ["s2", points(sum)]].map(([s, ps]) => {
       const known = ps.findIndex((p) => p[2]);
-      return known < 0 ? [[s, ps]] : [[s, ps.slice(0, known)], [s + " dash", ps.slice(Math.max(0, known - 1))]];
+      return [s, known < 0 ? ps : ps.slice(0, known + 1)];
     }).filter(([, ps]) => ps.length > 0);
     const values = lines.flatMap(([, ps]) => ps.map((p) => p[1])), end = Math.max(1, ...lines.flatMap(([, ps]) => ps.map((p) => p[0])));
     const y = logarithmic(Math.min(...values), Math.max(...values)), height = 260, bottom = height - frame.bottom;
@@ -458,7 +458,12 @@
     }
     grid.append(draw("path", { class: "axis", d: "M" + frame.left + " " + frame.top + "V" + bottom + "H" + (frame.width - frame.right) }));
     svg.append(grid);
-    for (const [s, ps] of lines) svg.append(draw("path", { class: "line " + s, d: ps.map((p, i) => (i ? "L" : "M") + place(px(p[0])) + " " + place(py(p[1]))).join("") }));
+    for (const [s, ps] of lines) {
+      svg.append(draw("path", { class: "line " + s, d: ps.map((p, i) => (i ? "L" : "M") + place(px(p[0])) + " " + place(py(p[1]))).join("") }));
+      const [x, ns, atLeast] = ps[ps.length - 1], g = draw("g", { class: s });
+      if (atLeast) g.append(draw("path", { class: "hollow", d: "M" + place(px(x)) + " " + place(py(ns) - 5) + "l5 9h-10Z" }));
+      svg.append(g);
+    }
     const box = make("div"), legend = make("ul", "legend");
     for (const [s, name] of [["s2", of + ", this time"], ["s5", of + ", whole run"]]) {
       const li = make("li");
