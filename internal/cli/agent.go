@@ -212,6 +212,7 @@ type parties struct {
 // gathering has the flags for the agents of a run and their meeting place.
 type gathering struct {
 	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Run on N agents that join (none: this process does it)."`
+	Spare  int     `placeholder:"N" group:"Fleet" help:"Wait for N more agents. One takes the place of an agent that is lost between runs or before the measured window (0)."`
 	Hosts  *string `placeholder:"FILE" group:"Fleet" help:"Start an agent on each host of this file by SSH, run on all of them, and end them: weir fleet up, run and down in one (none)."`
 	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, with TLS and a token. Agents of this user on this host find the token by themselves (127.0.0.1:7622, for agents of this host)."`
 	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which needs JetStream, instead of starting one."`
@@ -228,7 +229,7 @@ func (p *gathering) given() []string {
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{{"--listen", p.Listen != nil}, {"--nats", p.NATS != nil}, {"--fleet-wait", p.Wait != nil}, {"--start-on", p.On != nil}} {
+	}{{"--listen", p.Listen != nil}, {"--nats", p.NATS != nil}, {"--fleet-wait", p.Wait != nil}, {"--spare", p.Spare != 0}, {"--start-on", p.On != nil}} {
 		if f.given {
 			all = append(all, f.name)
 		}

@@ -279,7 +279,7 @@ func (p *gathering) byHosts(e *env) error {
 	}
 	p.file, p.ssh, p.Listen = f, ssh, &listen
 	if p.Fleet == nil {
-		n := len(f.Hosts)
+		n := len(f.Hosts) - p.Spare
 		if p.On != nil {
 			n-- // see StartOn
 		}

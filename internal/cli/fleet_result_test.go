@@ -59,6 +59,14 @@ func meeting(t *testing.T) string {
 // clock.
 func agents(t *testing.T, where string, wrong map[string]string) {
 	t.Helper()
+	for name, how := range wrong {
+		oneAgent(t, where, name, how)
+	}
+}
+
+// oneAgent starts an agent, as agents does, and returns what ends it as its host would.
+func oneAgent(t *testing.T, where, name, how string) (end func()) {
+	t.Helper()
 	needs.Time(t)
 	address, err := admission.Parse(where)
 	if err != nil {
@@ -73,30 +81,29 @@ func agents(t *testing.T, where string, wrong map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var running sync.WaitGroup
-	for name, how := range wrong {
-		a := &agent.Agent{
-			Address: address, Name: name, Labels: map[string]string{"zone": name}, Version: build, Drivers: drivers,
-			Env: func(string) (string, bool) { return "", false }, Log: slog.New(slog.DiscardHandler), Clock: pace.NewClock,
-		}
-		if how != "" {
-			w, err := pace.ParseWrong(how)
-			if err != nil {
-				t.Fatal(err)
-			}
-			clock, err := pace.NewWrongClock(w)
-			if err != nil {
-				t.Fatal(err)
-			}
-			a.Clock, a.OwnTime = func() *pace.Clock { return clock }, true
-		}
-		running.Go(func() {
-			if err := a.Run(ctx); err != nil && ctx.Err() == nil {
-				t.Errorf("agent %s: %v", name, err)
-			}
-		})
+	a := &agent.Agent{
+		Address: address, Name: name, Labels: map[string]string{"zone": name}, Version: build, Drivers: drivers,
+		Env: func(string) (string, bool) { return "", false }, Log: slog.New(slog.DiscardHandler), Clock: pace.NewClock,
 	}
+	if how != "" {
+		w, err := pace.ParseWrong(how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock, err := pace.NewWrongClock(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Clock, a.OwnTime = func() *pace.Clock { return clock }, true
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := a.Run(ctx); err != nil && ctx.Err() == nil {
+			t.Errorf("agent %s: %v", name, err)
+		}
+	})
 	t.Cleanup(func() { cancel(); running.Wait() })
+	return cancel
 }
 
 // Two agents, one with a clock 25 ms ahead, execute a run in which all messages cross between them; the

@@ -43,6 +43,9 @@ func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err er
 	if *p.Fleet < 1 || *p.Fleet > mostAgents {
 		return o, 0, fmt.Errorf("--fleet: %d agents (1 to %d)", *p.Fleet, mostAgents)
 	}
+	if p.Spare < 0 || *p.Fleet+p.Spare > mostAgents {
+		return o, 0, fmt.Errorf("--spare: %d agents besides %d (at most %d in all)", p.Spare, *p.Fleet, mostAgents)
+	}
 	if o.Dir, err = admission.StateDir(e.Env); err != nil {
 		return o, 0, err
 	}
@@ -71,7 +74,7 @@ func (c *runCommand) fleetOf(e *env) (*series.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &series.Fleet{Options: o, Agents: *c.Fleet, Wait: wait, StartOn: c.executors().StartOn}, nil
+	return &series.Fleet{Options: o, Agents: *c.Fleet, Spares: c.Spare, Wait: wait, StartOn: c.executors().StartOn}, nil
 }
 
 // met returns the flags that repeat a run on agents; nil without agents, or if the flags contain a secret.

@@ -32,6 +32,8 @@ var (
 	ErrAgent = errors.New("agent failed")
 	// ErrSilent: an agent was no longer heard from.
 	ErrSilent = errors.New("agent silent")
+	// ErrLost: an agent was lost before the measured window, and the run was called off (Remote.Restarts).
+	ErrLost = errors.New("lost before the measured window")
 )
 
 // A Coordinator decides for all workers of a run: when each stage is passed, the epoch, when to
@@ -437,6 +439,9 @@ func (c *Coordinator) end(i int, result *engine.WorkerResult, err error) {
 		return
 	}
 	w.ended, w.final, w.err, w.early = true, result, err, !c.orders.Over
+	if result != nil && result.Interrupted && !c.interrupted {
+		c.lost(w, "it ended by itself")
+	}
 	if result == nil && c.failure == nil {
 		if err == nil {
 			err = errors.New("it returned nothing")
@@ -449,6 +454,15 @@ func (c *Coordinator) end(i int, result *engine.WorkerResult, err error) {
 	}
 	c.seconds.workers--
 	c.advance()
+}
+
+// lost calls the run off if it can be started again with another worker.
+func (c *Coordinator) lost(w *worker, why string) {
+	if c.remote == nil || !c.remote.Restarts || c.failure != nil || c.measuring() {
+		return
+	}
+	c.failure = fmt.Errorf("agent %s was %w: %s", w.name, ErrLost, why)
+	c.orders.Stop, w.early = true, true
 }
 
 // Why returns why the run ends; nil while it continues.

@@ -213,6 +213,60 @@ func TestASilentWorkerHoldsNobodyUp(t *testing.T) {
 	})
 }
 
+// A run that can be started again is called off when it loses a worker before the measured window, however it
+// loses it. Afterwards it goes on. The first worker that is left removes what was declared.
+func TestLostWorkerCallsTheRunOff(t *testing.T) {
+	const warmUp = 20 * time.Second
+	lose := map[string]func(k *recorded){
+		"its connection ended": func(k *recorded) { k.Vanished(0) },
+		"it ended by itself":   func(k *recorded) { k.End(0, &engine.WorkerResult{Interrupted: true}, nil) },
+		"silent for 10s": func(k *recorded) {
+			for range 101 {
+				time.Sleep(100 * time.Millisecond)
+				k.stands(1, engine.Status{})
+				k.Listen()
+			}
+		},
+	}
+	for why, lose := range lose {
+		for _, x := range []struct {
+			at       time.Duration // after the agreement
+			restarts bool
+			off      bool
+		}{{0, true, true}, {5 * time.Second, true, true}, {5 * time.Second, false, false}, {warmUp + time.Second, true, false}} {
+			t.Run(fmt.Sprintf("%s/%v/%v", why, x.at, x.restarts), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					k := coordinatorOf(t, 2, func(c *engine.Config) {
+						c.Plan.WarmUp, c.Plan.Phases[0].For = warmUp, 2*warmUp
+					})
+					k.remote.Restarts = x.restarts
+					k.begin()
+					for end := time.Now().Add(x.at); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+						k.stands(0, engine.Status{})
+						k.stands(1, engine.Status{})
+						k.Listen()
+					}
+					lose(k)
+					err := k.Why()
+					if !x.off {
+						if errors.Is(err, ErrLost) {
+							t.Errorf("called off: %v", err)
+						}
+						return
+					}
+					if !errors.Is(err, ErrLost) || err.Error() != "agent a was lost before the measured window: "+why {
+						t.Fatalf("%v; want it called off since worker a is lost: %s", err, why)
+					}
+					k.Abort(err)
+					if d := k.Decided(); d.Abort == nil || d.Remover != 1 {
+						t.Errorf("decided %+v; want it aborted, and worker 1 to remove", d)
+					}
+				})
+			})
+		}
+	}
+}
+
 // ledgerOf returns the part of a worker that sent n messages of a stream, all confirmed, and
 // received the first got of another.
 func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *ledger.Part {

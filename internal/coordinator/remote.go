@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,9 @@ const (
 // any goroutine; Lead, Translate, Ready and Holds must not call the coordinator.
 type Remote struct {
 	Lead time.Duration // from the agreement to the epoch
+	// Restarts says that a run that loses a worker before its measured window can be started again with
+	// another one: it is called off with ErrLost.
+	Restarts bool
 	// Translate converts an instant of this host's monotonic clock, in ns, to a worker's; Ready
 	// reports whether it can.
 	Translate func(worker int, ns int64) int64
@@ -67,7 +71,7 @@ func (c *Coordinator) conduct(ctx context.Context, stop <-chan struct{}) error {
 		c.Listen()
 		c.remote.Look()
 		o := c.Look()
-		if err := c.Why(); err != nil && !c.Begun() {
+		if err := c.Why(); err != nil && (!c.Begun() || errors.Is(err, ErrLost)) {
 			return err
 		}
 		if o.Over && over == 0 {
@@ -162,6 +166,7 @@ func (c *Coordinator) Listen() {
 		at := c.instant()
 		w.absences = append(w.absences, Absence{From: at - int64(limit)})
 		c.event(w, engine.Event{At: at, Kind: "agent-silent", Text: fmt.Sprintf("silent for %v", limit)})
+		c.lost(w, fmt.Sprintf("silent for %v", limit))
 		if c.epochNS == 0 && c.failure == nil {
 			c.failure = fmt.Errorf("agent %s: %w for %v before the run began", w.name, ErrSilent, limit)
 		}
@@ -169,6 +174,25 @@ func (c *Coordinator) Listen() {
 	c.advance()
 	c.seconds.late(now)
 }
+
+// Vanished records that a worker is no longer connected. In the measured window that alone decides nothing: the
+// worker may come back.
+func (c *Coordinator) Vanished(i int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.workers[i]; !w.ended {
+		c.lost(w, "its connection ended")
+	}
+}
+
+// Measuring reports whether the measured window has begun.
+func (c *Coordinator) Measuring() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.measuring()
+}
+
+func (c *Coordinator) measuring() bool { return c.clock != nil && c.instant() >= c.outline.From }
 
 // silentFor reports whether all workers were silent for that long.
 func (c *Coordinator) silentFor(d time.Duration) bool {
@@ -238,9 +262,9 @@ func (c *Coordinator) Decided() Decision {
 	if d.Released > int(engine.Filled) {
 		d.Lay = engine.Behind(c.standing()).Waiting()
 	}
-	if first := c.workers[0]; d.Over && (first.silent || first.early) {
+	if first := c.workers[0]; (d.Over || d.Abort != nil) && (first.silent || first.early) {
 		for i, w := range c.workers {
-			if !w.silent && !w.ended {
+			if !w.silent && !w.ended && !w.early {
 				d.Remover = i
 				break
 			}

@@ -26,6 +26,8 @@ import (
 const (
 	farLead    = 500 * time.Millisecond // from the agreement to the epoch
 	stampEvery = 200 * time.Millisecond
+
+	lookOutEvery = 500 * time.Millisecond
 )
 
 // A drive is a run in progress.
@@ -95,10 +97,14 @@ func (d *drive) do(ctx context.Context, stop <-chan struct{}, begin func() error
 	side.Go(func() { d.tell(telling) })
 	side.Go(func() { d.watch(telling) })
 	side.Go(func() { d.disturb(telling) })
+	side.Go(func() { d.lookOut(telling) })
 	if d.run.OnOpen != nil {
 		d.run.OnOpen(d.leaders)
 	}
 	if err := begin(); err != nil {
+		if lost := d.c.Why(); errors.Is(lost, coordinator.ErrLost) { // that is why it took no job
+			err = lost
+		}
 		d.c.Abort(err)
 		return nil, err
 	}
@@ -160,7 +166,7 @@ func (d *drive) prepare(shares []engine.Worker) (err error) {
 		d.posts[i] = &inbox{}
 	}
 	d.c, err = coordinator.New(cfg, d.names(), shares, &coordinator.Remote{
-		Lead: farLead, Translate: d.clocks.translate, Ready: d.clocks.known, Holds: d.holds, Order: d.order, Look: d.look,
+		Lead: farLead, Restarts: d.run.Restarts, Translate: d.clocks.translate, Ready: d.clocks.known, Holds: d.holds, Order: d.order, Look: d.look,
 	})
 	return err
 }
@@ -242,6 +248,27 @@ func (d *drive) give(ctx context.Context) error {
 	return nil
 }
 
+// lookOut detects agents whose connection ends before the measured window, if the run can then be started again.
+func (d *drive) lookOut(ctx context.Context) {
+	if !d.run.Restarts {
+		return
+	}
+	tick := time.NewTicker(lookOutEvery)
+	defer tick.Stop()
+	for !d.c.Measuring() {
+		for i, a := range d.abouts {
+			if d.f.quiet(a.Name) > lookOutEvery && d.f.left(a.Instance) {
+				d.c.Vanished(i)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // giveTo asks an agent to take a job, again if it does not answer: jobs are idempotent. It also retries a
 // busy agent, which may be leaving a run that has just ended or was called off.
 func (d *drive) giveTo(ctx context.Context, instance string, b []byte) error {
@@ -296,6 +323,9 @@ func (d *drive) stand(m *nats.Msg) {
 		d.c.Status(i, s.Status)
 	}
 	if s.Error != "" {
+		if errors.Is(protocol.ErrorOf(s.Error, s.Kind), protocol.ErrLeft) {
+			d.c.Vanished(i)
+		}
 		d.c.End(i, nil, protocol.ErrorOf(s.Error, s.Kind))
 	}
 }

@@ -263,10 +263,20 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 // free: a busy host, or one that was suspended, answers some seconds late.
 const missedLimit = 5
 
-// there reports whether an agent keeps its place. One that left does not: the server knows that nothing
-// listens for it. A silent one has until missedLimit.
+// left reports whether an agent's connection has ended: the server knows that nothing listens for it.
+func (f *Fleet) left(instance string) bool {
+	return errors.Is(f.knock(instance), nats.ErrNoResponders)
+}
+
+// knock asks an agent for a sign of life.
+func (f *Fleet) knock(instance string) error {
+	_, err := f.nc.Request(protocol.AskSubject(instance, "clock"), nil, time.Second)
+	return err
+}
+
+// there reports whether an agent keeps its place: one that left does not, a silent one until missedLimit.
 func (f *Fleet) there(p *peer) bool {
-	_, err := f.nc.Request(protocol.AskSubject(p.Instance, "clock"), nil, time.Second)
+	err := f.knock(p.Instance)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -449,6 +459,39 @@ func (f *Fleet) Agents() []protocol.About {
 	}
 	slices.SortFunc(all, func(a, b protocol.About) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// RollCall drops the agents that left or do not answer, and returns their names.
+func (f *Fleet) RollCall() (gone []string) {
+	f.mu.Lock()
+	peers := maps.Clone(f.peers)
+	f.mu.Unlock()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for name, p := range peers {
+		all.Go(func() {
+			err := f.knock(p.Instance)
+			for n := 1; err != nil && !errors.Is(err, nats.ErrNoResponders) && n < missedLimit; n++ {
+				err = f.knock(p.Instance)
+			}
+			if err == nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			gone = append(gone, name)
+		})
+	}
+	all.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range gone {
+		if f.peers[name] == peers[name] { // none has come back meanwhile
+			delete(f.peers, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone
 }
 
 // Choose returns the names of n agents that joined: first those that the placement names, then by name.

@@ -24,6 +24,16 @@ func (f *Fleet) says(m *nats.Msg) {
 	_ = m.Respond(protocol.Encode(&b)) // the asker retries
 }
 
+// quiet returns how long nothing was heard from an agent.
+func (f *Fleet) quiet(name string) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p := f.peers[name]; p != nil {
+		return time.Since(p.heard)
+	}
+	return 0
+}
+
 // hear notes that an agent is alive.
 func (f *Fleet) hear(name string) {
 	f.mu.Lock()

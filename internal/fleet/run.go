@@ -26,6 +26,10 @@ type Run struct {
 	Agents    []string // names of the agents to use; nil: all that joined
 	Folder    string   // result folder, for a resume
 
+	// Restarts says that the run can be started again if an agent is lost before the measured window. Do
+	// then returns coordinator.ErrLost.
+	Restarts bool
+
 	Troubled bool              // the agent of StartOn executes server faults of the scenario
 	Servers  []protocol.Server // servers to which agents break connections as faults; nil: none
 

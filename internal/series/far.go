@@ -45,7 +45,7 @@ func (m *team) unreported() error {
 func (m *team) do(ctx context.Context, stop <-chan struct{}) (*engine.Raw, error) {
 	run := &fleet.Run{
 		Config: m.cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.dir,
-		Agents: m.choose(), StartOn: m.startOn, Length: m.scenario.Length(), OnSample: m.meter.sampledThere,
+		Agents: m.choose(), StartOn: m.startOn, Length: m.scenario.Length(), Restarts: m.remote(), OnSample: m.meter.sampledThere,
 	}
 	servers, clients := fault.Apart(m.scenario.Faults)
 	if m.servers.there != nil {

@@ -22,14 +22,15 @@ import (
 type Fleet struct {
 	fleet.Options               // of the coordinator, which this process becomes
 	Agents        int           // number that execute a run
+	Spares        int           // further ones that the first run waits for
 	StartOn       string        // the agent that starts the system on its host; "": here, or nowhere
 	Wait          time.Duration // for agents
 	Paused        *fleet.Paused // a run to resume from another coordinator; nil: none
 }
 
-// await waits for the agents that execute runs of scenarios, and refuses what cannot be placed on them.
-func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*scenario.Scenario) error {
-	w := fleet.Want{Agents: f.Agents, StartOn: f.StartOn}
+// await waits for n agents to execute runs of scenarios, and refuses what cannot be placed on them.
+func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, n int, scenarios []*scenario.Scenario) error {
+	w := fleet.Want{Agents: n, StartOn: f.StartOn}
 	for _, x := range scenarios {
 		w.Placements = append(w.Placements, x.Placement)
 	}
@@ -77,7 +78,21 @@ func (s *Series) Gather(ctx context.Context) error {
 	if s.fleet, err = fleet.Open(ctx, f.Options); err != nil || f.Paused != nil {
 		return err
 	}
-	return f.await(ctx, s.fleet, s.plan.Scenarios())
+	return f.await(ctx, s.fleet, f.Agents+f.Spares, s.plan.Scenarios())
+}
+
+// muster makes sure that a run has its agents: others take the places of those that have left.
+func (s *Series) muster(ctx context.Context, stop <-chan struct{}) error {
+	f := s.o.Fleet
+	if f == nil || f.Paused != nil {
+		return nil
+	}
+	for _, name := range s.fleet.RollCall() {
+		s.o.Note("agent %s is gone", name)
+	}
+	ctx, cancel := abortable(ctx, stop)
+	defer cancel()
+	return f.await(ctx, s.fleet, f.Agents, s.plan.Scenarios())
 }
 
 // agents is how many agents execute a run of the series.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/judge"
@@ -200,9 +201,31 @@ func (s *Series) Close() error {
 	return s.disband()
 }
 
-// do executes a run.
-func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome {
-	o := &Outcome{Run: Run{Scenario: t.scenario, Number: t.number, Of: t.of, Several: t.place > 0, Series: t.series, Repeat: t.repeat}}
+// mostLost is how often a run is started again because an agent was lost before its measured window.
+const mostLost = 5
+
+// do executes a run, from its beginning again if an agent is lost before the measured window.
+func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) (o *Outcome) {
+	var lost []string
+	for {
+		o = &Outcome{Run: Run{Scenario: t.scenario, Number: t.number, Of: t.of, Several: t.place > 0, Series: t.series, Repeat: t.repeat}}
+		if o.Err = s.muster(ctx, stop); o.Err != nil {
+			return o
+		}
+		s.attempt(ctx, stop, t, o, lost)
+		if !errors.Is(o.Err, coordinator.ErrLost) || len(lost) == mostLost || latch.Closed(stop) || ctx.Err() != nil {
+			return o
+		}
+		lost = append(lost, o.Err.Error())
+		s.o.Note("%v; the run begins again", o.Err)
+		if o.Err = os.RemoveAll(s.o.Path(o.Dir)); o.Err != nil { // nothing was measured
+			return o
+		}
+	}
+}
+
+// attempt executes a run. lost says why earlier attempts were called off.
+func (s *Series) attempt(ctx context.Context, stop <-chan struct{}, t *task, o *Outcome, lost []string) {
 	m := newMeasurement(&measurement{
 		host: &s.o.Host, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), fifo: s.o.FIFO, wire: s.o.Wire, pages: s.o.Pages,
 		percentiles: s.o.Percentiles, team: team{agents: s.agents(), files: s.o.Files},
@@ -228,16 +251,19 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome
 		}
 	}
 	if o.Err != nil {
-		return o
+		return
 	}
 	m.dir = s.o.Path(o.Dir)
 	m.observer = s.o.Observe(o.Run)
+	for _, why := range lost {
+		m.event(engine.Event{Kind: "agent-lost", Text: why + "; the run began again"})
+	}
 	raw, err := m.measure(ctx, stop)
 	m.observer.Done()
 	o.Err = err
 	if raw == nil {
 		m.abandon()
-		return o
+		return
 	}
 	o.Result = m.compose(raw)
 	o.Result.Run.Series, o.Result.Run.Repeat, o.Result.Run.Place = t.series, t.repeat, t.place
@@ -257,7 +283,6 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome
 	if t.series != "" {
 		o.Entry.Totals = totals(raw)
 	}
-	return o
 }
 
 // totals returns the samples of the measured window by their tags in intervals.hlog.

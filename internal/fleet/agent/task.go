@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
@@ -215,6 +216,9 @@ func (t *task) fail(err error) {
 	if err == nil {
 		err = errors.New("it returned nothing")
 	}
+	if latch.Closed(t.agent.ending) {
+		err = fmt.Errorf("%w: %w", protocol.ErrLeft, err)
+	}
 	t.mu.Lock()
 	t.failure = err
 	t.mu.Unlock()
@@ -308,10 +312,12 @@ func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 		switch {
 		case stage == engine.Left && t.cfg.Worker.Follows && o.Remover != t.agent.Name:
 			return engine.Agreed{}, nil
+		case stage == engine.Left && o.Remover == t.agent.Name:
+			return engine.Agreed{Removes: true}, nil
 		case o.Abort != "":
 			return engine.Agreed{}, fmt.Errorf("%w: %s", coordinator.ErrAgent, o.Abort)
 		case o.Released > int(stage):
-			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay, Removes: stage == engine.Left && o.Remover == t.agent.Name}, nil
+			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay}, nil
 		case lost:
 			return engine.Agreed{}, fmt.Errorf("no orders from the coordinator for %v", protocol.LostLimit)
 		}

@@ -13,6 +13,9 @@ var ErrNotAllowed = errors.New("not allowed")
 // ErrMalformed says that a message is invalid.
 var ErrMalformed = errors.New("malformed message")
 
+// ErrLeft says that an agent was ended by its own user or host.
+var ErrLeft = errors.New("the agent was ended")
+
 // An errorKind is an error that callers distinguish, with its name in messages.
 type errorKind struct {
 	name string
@@ -23,6 +26,7 @@ type errorKind struct {
 // has come before those of a system that does not answer: an error of both counts as an answer everywhere.
 func errorKinds() []errorKind {
 	return []errorKind{
+		{"left", ErrLeft},
 		{"guarantee", engine.ErrGuarantee},
 		{"contract", engine.ErrContract},
 		{"auth", driver.ErrAuth},
