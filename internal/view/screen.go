@@ -170,7 +170,7 @@ func (t *single) screen() *Screen {
 	if t.r.Churn != nil {
 		add(4, t.churned)
 	}
-	add(5, t.members)
+	add(3, t.members)
 	add(2, t.clocks, t.gaps)
 	full := saturated(t.r) != ""
 	if disturbed := t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckFigures, judge.CheckCPU, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap); disturbed || full {

@@ -133,6 +133,9 @@ func (t *single) wire() {
 	}
 	t.Table(table)
 	notes := []string{"client, waiting: from the hand-over to the client until the last answer that came in before the message left; whether the client waited for that answer is not known. sending: from there until the last byte left this host. receiving: from the arrival of the last byte of the confirmation or delivery until the program had it"}
+	if t.r.Wire.Encrypted {
+		notes = append(notes, finding.New("wire.eliminated").String())
+	}
 	if t.r.Wire.SameHost {
 		notes = append(notes, finding.New("wire.same_host").String())
 	}
