@@ -199,6 +199,9 @@ func losses(r *result.Result) layout.Span {
 	for _, o := range others {
 		if o.all > 0 || counted && (o.name == "lost" || clean && o.always) {
 			parts, bad = append(parts, o.name+" "+quantity.Count(o.all)), bad || o.bad && o.all > 0
+			if came := map[string]uint64{"failed": m.FailedDelivered, "unconfirmed": m.UnconfirmedDelivered}[o.name]; came > 0 {
+				parts[len(parts)-1] += " (" + quantity.Count(came) + " delivered)"
+			}
 		}
 	}
 	text := strings.Join(parts, ", ")
@@ -233,8 +236,6 @@ func outcomesBeside(m *result.Messages) []outcome {
 		{name: "unconfirmed", all: m.Unconfirmed, bad: true},
 		{name: "dropped", all: m.Dropped, bad: true},
 		{name: "unsent", all: m.Unsent, bad: true},
-		{name: "failed but delivered", all: m.FailedDelivered, bad: true},
-		{name: "unconfirmed but delivered", all: m.UnconfirmedDelivered, bad: true},
 		{name: "redelivered", all: m.Redelivered},
 		{name: "refused", all: m.Refused},
 		{name: "foreign", all: m.Foreign, bad: true},
