@@ -197,6 +197,24 @@ func TestCoordinatedOmissionIsDetected(t *testing.T) {
 	}
 }
 
+func TestLatenessOfTheSizeOfAFreeze(t *testing.T) {
+	ms := func(n int64) int64 { return n * int64(time.Millisecond) }
+	for _, c := range []struct {
+		lateness, service int64
+		ok, says          bool
+	}{
+		{1, 1, true, true},
+		{150, 1, true, false},
+		{390, 1, false, true}, // the freeze, counted as lateness
+		{390, 170, true, false},
+	} {
+		others := []Row{{What: "blocked p99", Host: ms(300)}, {What: "service p99", Host: ms(c.service)}}
+		if r := unfrozen(ms(c.lateness), ms(400), others); r.OK != c.ok || r.Says != c.says {
+			t.Errorf("lateness of %d ms, a service that the host delays by %d ms: %+v", c.lateness, c.service, r)
+		}
+	}
+}
+
 func TestAComparison(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	all := func(v int64) []int64 { return slices.Repeat([]int64{v}, 1000) }
