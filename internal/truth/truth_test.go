@@ -110,6 +110,7 @@ func TestSelfTestPasses(t *testing.T) {
 // TestCapacitySearchCoversTruth: a search's interval covers the rate from the closed form, and a wrong
 // interval is detected.
 func TestCapacitySearchCoversTruth(t *testing.T) {
+	needs.NoRace(t)
 	for _, c := range ceilings() {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := c.check(t.Context())
