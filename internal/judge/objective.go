@@ -415,7 +415,7 @@ func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 	case fail:
 		s.Status, why = result.Fail, nil
 	default:
-		if bound := o.bounded(o.figure.distribution(&r.Latency), conf); bound.Code != "" {
+		if bound := o.bounded(o.figure.in(r), conf); bound.Code != "" {
 			s.Status, s.Pass, why = result.Pass, true, []finding.Finding{bound}
 			break
 		}

@@ -217,6 +217,8 @@ func (f figure) findPercentile(d *result.Dist) found {
 		x.lo = asFloat(row.LoNS)
 	}
 	switch {
+	case f.system && !row.Supported && stats.Supported(n, f.p):
+		x.lacks("objective.windows")
 	case !row.Supported && row.UnsupportedBy == "":
 		x.lacks("objective.few", "p", f.p, "needs", stats.Needed(f.p), "samples", n)
 	case row.UnboundedBy == result.ByDependence:
@@ -246,7 +248,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 // probability, the largest sample is an upper bound. n is the effective number of samples; if unknown, they
 // bound nothing. ADR 25.
 func (o Objective) bounded(d *result.Dist, conf float64) (kept finding.Finding) {
-	if _, is := o.Percentile(); !is || d == nil || d.MaxNS == nil || d.Censored+d.Overflow > 0 || !strings.HasPrefix(o.op, "<") {
+	if _, is := o.Percentile(); !is || o.figure.system || d == nil || d.MaxNS == nil || d.Censored+d.Overflow > 0 || !strings.HasPrefix(o.op, "<") {
 		return kept
 	}
 	off := int64(0)

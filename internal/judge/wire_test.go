@@ -177,6 +177,7 @@ func TestObjectivesOfTheSystemsPart(t *testing.T) {
 	known := func() *result.Result { return ofSystem(SystemsPart(all, samplings, nil, 40_000)) }
 	leftOut := known()
 	leftOut.Wire.E2E.Sampled = 2 * leftOut.Wire.E2E.Exact
+	short := ofSystem(SystemsPart(all, samplings[:8], nil, 40_000))
 	without := known()
 	without.Wire = nil
 	for _, x := range []struct {
@@ -188,6 +189,7 @@ func TestObjectivesOfTheSystemsPart(t *testing.T) {
 		{"missed", "e2e.system.p99 < 500us", known(), result.Fail},
 		{"half of the messages are left out", "e2e.system.p99 < 2ms", leftOut, result.Undecided},
 		{"half are left out, and the rest misses it", "e2e.system.p99 < 500us", leftOut, result.Undecided},
+		{"four steps of time", "e2e.system.p99 < 2ms", short, result.Undecided},
 		{"nothing is known of send", "send.system.p99 < 2ms", known(), result.Undecided},
 		{"no kernel instants", "e2e.system.p99 < 2ms", without, result.Undecided},
 	} {
@@ -201,6 +203,8 @@ func TestObjectivesOfTheSystemsPart(t *testing.T) {
 		v := result.Verdict{Figures: Figures(x.in)}
 		if got := o.judged(x.in, &v); got.Outcome() != x.want {
 			t.Errorf("%s: %s (%s); want %s", x.name, got.Outcome(), got.Why, x.want)
+		} else if x.in == short && got.Why != "messages were sampled in too few parts of the run" {
+			t.Errorf("%s: %q", x.name, got.Why)
 		}
 	}
 	for _, bad := range []string{"rtt.system.p99 < 1ms", "e2e.system.max < 1ms", "e2e.system < 1ms", "e2e.system.service.p99 < 1ms"} {
