@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -107,6 +108,7 @@ func TestSystemsPartNeedsTime(t *testing.T) {
 
 // A bound gives way to what kernel instants show, if the system's own part is known.
 func TestKernelInstantsReplaceABound(t *testing.T) {
+	needs.NoRace(t)
 	t.Parallel()
 	for _, x := range []struct {
 		moved    float64
