@@ -176,6 +176,26 @@ func describes(p *capacity.Probed, f *capacity.Figure) bool {
 	return !f.AtLeast && p.Verdict != result.Invalid && (p.Judgement == capacity.Passed.String() || p.Judgement == capacity.Failed.String())
 }
 
+// howToReadLoad explains the picture of a search.
+const howToReadLoad = "A full dot passed, a hollow one failed, a square one says nothing because of the generator or its host, " +
+	"and a cross was not decided. An arrow is a lower bound. The line through a dot is its 95 % interval; none: not known. " +
+	"Probes of one rate stand side by side. Medians of the rates that passed or failed are joined."
+
+// beside moves the n-th dot of a rate aside, so that no interval hides another: to the right, to the left, and
+// further.
+func beside(n int) float64 {
+	const apart = 0.012
+	return apart * float64((n+1)/2) * float64(1-n%2*2) * -1
+}
+
+// end is the end of an interval on a chart, infinite on its side if it is not known.
+func end(ns *int64, side int) float64 {
+	if ns == nil {
+		return math.Inf(side)
+	}
+	return float64(*ns)
+}
+
 // loaded plots the percentiles of the objectives against the rate, for a search over several values at the
 // value of the answer. It returns nil if fewer than two rates have a latency.
 func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
@@ -188,19 +208,17 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		return false
 	})
 	f := &layout.Chart{
-		Caption: "The operating range. A full dot passed, a hollow one failed, a square one says nothing because of the generator or its host, " +
-			"and a cross was not decided. An arrow is a lower bound. A line joins the medians of the rates that passed or failed.",
-		Chart: plot.Chart{ID: "load", Title: of + " response against the load", Desc: "The table below has the values.", Height: high},
+		Caption: howToReadLoad, Chart: plot.Chart{ID: "load", Title: of + " response against the load", Desc: "The table below has the values.", Height: high},
 	}
 	if with > 0 && r.Plan.Over != nil {
 		f.Title += fmt.Sprintf(" with %d %s", with, r.Plan.Over.Of)
 	}
 	rates := map[float64]bool{}
-	first, last := math.Inf(1), math.Inf(-1)
+	last := math.Inf(-1)
 	for i, p := range promisedPercentiles(r, of) {
 		line := plot.Line{Class: fmt.Sprintf("s%d", i+1), Series: i + 1}
 		dots := plot.Line{Class: line.Class, Series: i + 1, Dots: true}
-		at := map[float64][]float64{}
+		at, drawn := map[float64][]float64{}, map[float64]int{}
 		for j := range all {
 			x := &all[j]
 			figure := x.Figure(p)
@@ -211,10 +229,17 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 			if describes(x, figure) {
 				at[x.RatePerS] = append(at[x.RatePerS], y)
 			}
-			text := quantity.Rate(x.RatePerS) + ": " + headOf(p) + " " + figureOr(figure, "") + ", " + x.Judgement
-			dots.Points = append(dots.Points, plot.Point{X: x.RatePerS, Y: y, Form: dotOf(x, figure), Text: text}, plot.Point{X: x.RatePerS, Y: math.NaN()})
+			text := quantity.Rate(x.RatePerS) + ": " + headOf(p) + " " + figureOr(figure, "")
+			dot := plot.Point{X: x.RatePerS * (1 + beside(drawn[x.RatePerS])), Y: y, Form: dotOf(x, figure)}
+			if between := intervalText(figure.NS, figure.LoNS, figure.HiNS); between != "" {
+				text += " (95 %: " + between + ")"
+				dot.Low, dot.High = end(figure.LoNS, -1), end(figure.HiNS, 1)
+			}
+			dot.Text = text + ", " + x.Judgement
+			drawn[x.RatePerS]++
+			dots.Points = append(dots.Points, dot, plot.Point{X: x.RatePerS, Y: math.NaN()})
 			rates[x.RatePerS] = true
-			first, last = min(first, x.RatePerS), max(last, x.RatePerS)
+			last = max(last, x.RatePerS)
 		}
 		for rate, y := range at {
 			slices.Sort(y)
@@ -238,10 +263,17 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 			f.Rules = append(f.Rules, plot.Rule{Y: o.Limit(), Text: expr})
 		}
 	}
-	if pass, fail := r.Answer.PassPerS, r.Answer.Fail().System(); pass > 0 && fail > pass && pass <= last && fail >= first {
-		f.Spans = append(f.Spans, plot.Span{From: pass, To: min(fail, last), Text: "capacity"})
+	if pass, fail := r.Answer.PassPerS, r.Answer.Fail().System(); pass > 0 && pass <= last && r.Answer.Stop != capacity.Doubtful {
+		text := "promise kept up to " + quantity.Rate(pass)
+		f.Spans = append(f.Spans, plot.Span{To: pass, Text: text, Class: "kept"})
+		f.Caption = "Shaded green: the operating range, " + text
+		if fail > pass && fail <= last {
+			f.Spans = append(f.Spans, plot.Span{From: pass, To: fail, Text: "capacity"})
+			f.Caption += ". Grey: the capacity lies between it and " + quantity.Rate(fail)
+		}
+		f.Caption += ". " + howToReadLoad
 	}
-	f.X = plot.Linear(0, last, 6, "rate", quantity.Rate)
-	f.Y = plot.Log(least, most, "latency", short)
+	f.X = plot.Linear(0, last*1.05, 6, "rate", quantity.Rate)
+	f.Y = plot.Log(least, 2*most, "latency", short) // the label of the range stands above the objective
 	return f
 }

@@ -32,7 +32,7 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 	page := b.String()
 	mentions(t, page,
 		"Capacity under send.p99 &lt;= 5ms, lost == 0", "1,000/s kept the promise, 2,000/s did not", `<svg class="chart"`,
-		"2,000/s: p99 9.00 ms, failed", `<td class="left bad">failed</td>`, `<td class="left good">passed</td>`, "&lt;script&gt;",
+		"2,000/s: p99 9.00 ms, failed", `<td class="left bad" data-name="judgement">failed</td>`, `<td class="left good" data-name="judgement">passed</td>`, "&lt;script&gt;",
 	)
 	if n := strings.Count(page, `class="hollow"`); n != 1 {
 		t.Errorf("%d hollow dots, want that of the promised percentile of the probe that failed", n)
@@ -46,9 +46,10 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 
 // The chart has the percentile of the objective, and inconclusive probes are drawn separately.
 func TestOperatingRangeJoinsOnlyConclusiveProbes(t *testing.T) {
+	lo := map[float64]*int64{1000: new(int64(15e5))}
 	probe := func(rate float64, j capacity.Judgement, v result.Status, p90 int64, atLeast bool) capacity.Probed {
 		return capacity.Probed{RatePerS: rate, Judgement: j.String(), Verdict: v, Of: "e2e", Figures: []capacity.Figure{
-			{P: 50, NS: 1e6}, {P: 90, NS: p90, AtLeast: atLeast}, {P: 99, NS: 9e9},
+			{P: 50, NS: 1e6}, {P: 90, NS: p90, AtLeast: atLeast, LoNS: lo[rate]}, {P: 99, NS: 9e9},
 		}}
 	}
 	all := []capacity.Probed{
@@ -77,12 +78,16 @@ func TestOperatingRangeJoinsOnlyConclusiveProbes(t *testing.T) {
 	if diff := cmp.Diff([]plot.Form{plot.Full, plot.Hollow, plot.Upward, plot.Square, plot.Cross, plot.Hollow}, forms); diff != "" {
 		t.Errorf("dots (-want +got):\n%s", diff)
 	}
-	if len(chart.Spans) != 0 {
-		t.Errorf("an end of the generator is drawn as the end of the range: %+v", chart.Spans)
+	if len(chart.Spans) != 1 || chart.Spans[0].To != 1000 {
+		t.Errorf("want only the range that kept the promise, since the generator was the upper end: %+v", chart.Spans)
 	}
 	r.Answer.FailBy, r.Answer.FailPerS = capacity.Failed.String(), 2000
-	if chart = loaded(r, all); len(chart.Spans) != 1 {
-		t.Errorf("%d spans; want that of the capacity", len(chart.Spans))
+	if chart = loaded(r, all); len(chart.Spans) != 2 {
+		t.Errorf("%d spans; want those of the operating range and the capacity", len(chart.Spans))
+	}
+	dot := chart.Lines[1].Points[0]
+	if drawn := string(chart.SVG()); dot.Low != 15e5 || !math.IsInf(dot.High, 1) || !strings.Contains(dot.Text, "p90 2.00 ms (95 %: 1.50..), passed") || strings.Count(drawn, "whisker") != 1 {
+		t.Errorf("the interval of %+v is not drawn once:\n%s", dot, drawn)
 	}
 }
 

@@ -81,12 +81,17 @@ func (c distribution) cannotBeQuoted(r *result.Result, p float64) bool {
 	if !c.interval {
 		return c.late && judge.Late(c.d, c.onTime, r.Latency.Send.Lateness, p)
 	}
+	f := judge.FigureOf(r, c.verdictName(p))
+	return f != nil && !f.Quotable
+}
+
+// verdictName is the name of percentile p in the verdict.
+func (c distribution) verdictName(p float64) string {
 	name := c.group
 	if c.name == "service" || c.name == "system" {
 		name += "." + c.name
 	}
-	f := judge.FigureOf(r, name+"."+finding.Percentile(p))
-	return f != nil && !f.Quotable
+	return name + "." + finding.Percentile(p)
 }
 
 // unknownInterval replaces an interval if the run is too short to know it.
@@ -98,17 +103,22 @@ func (c distribution) between(p float64) layout.Span {
 	if row == nil || !row.Supported || row.P == 100 {
 		return layout.Span{}
 	}
-	if row.LoNS == nil && row.HiNS == nil {
-		return layout.Faint.Of(unknownInterval)
+	return layout.Faint.Of(cmp.Or(intervalText(row.NS, row.LoNS, row.HiNS), unknownInterval))
+}
+
+// intervalText writes the interval of a time; "" if neither end is known.
+func intervalText(ns int64, lo, hi *int64) string {
+	if lo == nil && hi == nil {
+		return ""
 	}
 	text := ".."
-	if row.LoNS != nil {
-		text = quantity.TimeBeside(*row.LoNS, row.NS) + text
+	if lo != nil {
+		text = quantity.TimeBeside(*lo, ns) + text
 	}
-	if row.HiNS != nil {
-		text += quantity.TimeBeside(*row.HiNS, row.NS)
+	if hi != nil {
+		text += quantity.TimeBeside(*hi, ns)
 	}
-	return layout.Faint.Of(text)
+	return text
 }
 
 // sessions is the share of sessions of n messages that meet a latency above a percentile; empty for the
@@ -251,15 +261,15 @@ func doubtful(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 	case len(rs) != 1:
 		p.Note("! something other than the system moved it by over a tenth")
 	default:
-		for _, says := range whyNot(rs[0]) {
+		for _, says := range whyNot(rs[0], nil) {
 			p.Note("! " + says)
 		}
 	}
 }
 
 // whyNot returns why figures cannot be quoted: for each cause the figure that it moved most, those first
-// that were moved most.
-func whyNot(r *result.Result) (lines []string) {
+// that were moved most. shown are the names of the figures in the table above; nil: all.
+func whyNot(r *result.Result, shown []string) (lines []string) {
 	figures := slices.Clone(r.Verdict.Figures)
 	if figures == nil {
 		figures = judge.Figures(r)
@@ -272,7 +282,7 @@ func whyNot(r *result.Result) (lines []string) {
 	})
 	var causes []string
 	for _, f := range figures {
-		if !f.Quotable && !slices.Contains(causes, f.By) {
+		if !f.Quotable && !slices.Contains(causes, f.By) && (shown == nil || slices.Contains(shown, f.Name)) {
 			causes = append(causes, f.By)
 			lines = append(lines, strings.ReplaceAll(f.Name, ".p", " p")+": "+f.Why)
 		}

@@ -59,7 +59,10 @@ func TestWholeLatenciesAreExplainedFirst(t *testing.T) {
 	r := &result.Result{Verdict: result.Verdict{Figures: []result.Figure{
 		{Name: "send.system.p90", By: judge.CheckWire, Part: 1, Why: "left out"}, {Name: "send.p99", By: judge.CheckHiccups, Part: 0.2, Why: "stalls"},
 	}}}
-	if got := whyNot(r); len(got) != 2 || got[0] != "send p99: stalls" {
+	if got := whyNot(r, nil); len(got) != 2 || got[0] != "send p99: stalls" {
 		t.Errorf("%q", got)
+	}
+	if got := whyNot(r, []string{"send.p50", "send.system.p90"}); len(got) != 1 || got[0] != "send.system p90: left out" {
+		t.Errorf("%q; want only what is shown", got)
 	}
 }

@@ -98,15 +98,21 @@ func (o Options) named(name string) string {
 
 // overview writes several results to a page, with the short answer first or not.
 func overview(p *layout.Page, entries []Entry, first bool, o Options) {
-	tally(p, entries)
+	searched := len(o.Searches) == 1
+	if !searched || !first {
+		tally(p, entries)
+	}
 	if first {
 		summary(p, entries, o)
 		p.Contents()
 	}
-	if len(o.Searches) == 1 {
+	if searched {
 		o.Searches[0].drawn(p, first)
 	}
 	p.Gap()
+	if searched && first { // how its runs went comes after what they say
+		tally(p, entries)
+	}
 	compared(p, entries)
 }
 

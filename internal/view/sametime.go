@@ -76,8 +76,10 @@ func ends(lines []plot.Line) (least, most float64) {
 	least = math.Inf(1)
 	for _, l := range lines {
 		for _, at := range l.Points {
-			if at.Y > 0 {
-				least, most = min(least, at.Y), max(most, at.Y)
+			for _, y := range []float64{at.Y, at.Low, at.High} {
+				if y > 0 && !math.IsInf(y, 0) {
+					least, most = min(least, y), max(most, y)
+				}
 			}
 		}
 	}

@@ -227,8 +227,15 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 	}
 	stages := t.r.Stages
 	few := len(stages) > 1
+	var figures []string
 	add(0, func() {
-		t.table = t.percentiles(all, t.shownPercentiles(all, few))
+		rows := t.shownPercentiles(all, few)
+		for _, d := range all {
+			for _, p := range rows {
+				figures = append(figures, d.verdictName(p))
+			}
+		}
+		t.table = t.percentiles(all, rows)
 		t.Table(t.table)
 	})
 	if few {
@@ -243,7 +250,7 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 		})
 	}
 	add(2, func() {
-		if says := whyNot(t.r); marked(t.table, "!") && len(says) > 0 {
+		if says := whyNot(t.r, figures); marked(t.table, "!") && len(says) > 0 {
 			t.Note("! " + says[0])
 		}
 	})

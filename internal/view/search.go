@@ -250,7 +250,7 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 	if reasons {
 		heads = append(heads, "reason")
 	}
-	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, heads...)}
+	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, heads...), Cards: true}
 	t.Columns[0].Kind = layout.Number
 	for i := range percents {
 		t.Columns[4+i].Kind = layout.Number

@@ -35,7 +35,7 @@ func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
 	if !regexp.MustCompile(`(?s)<h1>.*class="status">.*<table class="[^"]*cards">.*<h2[^>]*>percentile by percentile</h2>.*<h2[^>]*>each run</h2>.*all runs in one table`).MatchString(page) {
 		t.Error("the order is not: sentence, systems, percentiles, each run")
 	}
-	mentions(t, htmlOf(t, enough), "Compared with noop, chan and ring are worse.", `class="left bad" data-name="against noop">worse: send p99`)
+	mentions(t, htmlOf(t, enough), "Compared with noop, chan and ring are worse.", `class="left prose bad" data-name="against noop">worse: send p99`)
 
 	enough[23].Result.Run.Interrupted = true
 	enough[3].Result.MessagesAll = result.Messages{Sent: 10, Delivered: 8, Lost: 2, Confirmed: 10}

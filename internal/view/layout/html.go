@@ -193,9 +193,7 @@ func gridOf(t *Table, columns []int) *grid {
 	classes := make([]string, len(columns))
 	for n, i := range columns {
 		c := t.Columns[i]
-		if c.Kind != Number {
-			classes[n] = "left"
-		}
+		classes[n] = [...]string{Number: "", Word: "left", Prose: "left prose"}[c.Kind]
 		if last := len(out.Groups) - 1; n > 0 && c.Group == t.Columns[columns[n-1]].Group {
 			out.Groups[last].Width++
 		} else {

@@ -157,10 +157,10 @@ func TestEachBlockAsHTML(t *testing.T) {
 
 <div class="scroll" tabindex="0" role="region" aria-label="table"><table class="words">
 <thead>
-<tr><th scope="col" class="left"></th><th scope="col" class="left"></th></tr>
+<tr><th scope="col" class="left"></th><th scope="col" class="left prose"></th></tr>
 </thead>
 <tbody>
-<tr><th scope="row" class="left">name</th><td class="left">some words word</td></tr>
+<tr><th scope="row" class="left">name</th><td class="left prose">some words word</td></tr>
 </tbody>
 </table></div>
 

@@ -111,6 +111,9 @@ type Point struct {
 	Wide float64 // width of a step from X on
 	Text string  // shown on hover
 	Form Form
+
+	// Ends of an interval, drawn as a whisker through the dot. An infinite one is open; equal ones draw none.
+	Low, High float64
 }
 
 // A Form is the shape of a point's dot.
@@ -378,6 +381,22 @@ func (p *pen) dots(l Line) {
 		return
 	}
 	p.linef(`<g class="%s"%s>`, escape(l.Class), series(l.Series))
+	var whiskers strings.Builder
+	for _, at := range l.Points {
+		if at.Low == at.High || math.IsNaN(at.Y) {
+			continue
+		}
+		x := p.x(at.X)
+		fmt.Fprintf(&whiskers, "M%s %sV%s", num(x), num(p.y(at.Low)), num(p.y(at.High)))
+		for _, end := range []float64{at.Low, at.High} {
+			if !math.IsInf(end, 0) {
+				fmt.Fprintf(&whiskers, "M%s %sh8", num(x-4), num(p.y(end)))
+			}
+		}
+	}
+	if whiskers.Len() > 0 {
+		p.linef(`<path class="whisker" d="%s"/>`, whiskers.String())
+	}
 	for _, at := range l.Points {
 		if math.IsNaN(at.X) || math.IsNaN(at.Y) {
 			continue
