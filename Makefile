@@ -18,13 +18,6 @@ unserved = go list ./internal/cli ./... | grep -vxF "$$($(call testing_with,inte
 packages: ## list the packages that need no installed server
 	@$(unserved)
 
-# Packages in which make test leaves something out, because it takes time.
-taking_time = needs\.(Time|Less)\(|(chromium\.Start|newNetHosts)\(
-long = $(unserved) | xargs go list -f '{{.ImportPath}} {{.Dir}}' | while read -r package dir; do ! grep -qsE '$(taking_time)' "$$dir"/*_test.go || echo "$$package"; done
-
-long: ## list the packages in which make test leaves out what takes time
-	@$(long)
-
 # RUN='TestA|TestB' picks tests, PACKAGES=./drivers/nsq packages. Each line that go test prints goes to the file LOG as well.
 gotest = go test -ldflags=-w -timeout 30m $(if $(RUN),-run '^($(RUN))$$')
 log = 2>&1 | tee -a $(or $(LOG),/dev/null)
@@ -37,8 +30,13 @@ test: ## run the tests that take little time on any host
 
 test-all: test test-long ## run all tests that need no installed server
 
-test-long: ## run the tests that take real time, a browser, hosts of their own, or long simulations
-	$(gotest) $(beside) $(or $(PACKAGES),$$($(long))) $(log)
+long = go run ./internal/tools/longtests $(or $(PACKAGES),$$($(unserved)))
+
+long: ## print go test's arguments for what make test leaves out or does less often
+	@$(long)
+
+test-long: ## run what make test leaves out: tests that take real time, a browser, hosts of their own, or long simulations
+	$(gotest) $(beside) $(if $(RUN),$(or $(PACKAGES),$$($(unserved))),$$($(long))) $(log)
 
 # Nothing can race in a package that starts no goroutine, holds no lock, and has no test that does. A package whose tests
 # link every driver has too much that is none of weir's.
@@ -60,10 +58,15 @@ systems: ## install the real servers and run the drivers' tests against them
 	$(MAKE) systems-tests
 	$(MAKE) systems-ran
 
-# Two at once: they wait for servers more than they work. Those that take longest begin.
+# Four at once: they wait for servers more than they work. Those that take longest begin. Of packages that make test runs,
+# too, only the tests that the tag adds.
+served = $(gotest) -p 4 -count=1 -tags systems
+added = git grep -lE '^//go:build (.* )?systems' -- '*_test.go' ':!drivers/all'
 systems-tests: ## the tests of make systems alone (PACKAGES=./drivers/nsq picks)
-	$(if $(PACKAGES),,go test -count=1 -tags systems -timeout 30m -run '^TestNothingOfAFaultIsLeft$$' ./internal/cli)
-	$(gotest) -p 2 -count=1 -tags systems -skip '^TestEverySystemRan$$' $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./drivers/kmq ./drivers/redisstreams ./internal/broker $$($(call testing_with,internal/served,-tags systems))) $(log)
+	failed=0; $(served) $(or $(PACKAGES),./drivers/pulsar ./drivers/rabbitmq ./drivers/kafka ./drivers/rocketmq ./drivers/kmq ./drivers/exec \
+		./drivers/redisstreams $$($(call testing_with,internal/served))) $(log) || failed=1; \
+	$(if $(PACKAGES)$(RUN),,$(served) -run "^($$($(added) | xargs grep -hoE '^func Test[A-Za-z]+' | cut -c6- | paste -sd'|'))$$" \
+		$$($(unserved) | grep -E "/($$($(added) | xargs dirname | paste -sd'|'))$$") $(log) || failed=1;) exit $$failed
 
 systems-ran: ## check that make systems-tests ran every system that this host can run
 	go test -count=1 -v -tags systems -run '^TestEverySystemRan$$' ./drivers/all

@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 func outside(t *testing.T, args ...string) {
 	t.Helper()
 	needs.Time(t)
+	needs.NoRace(t)
 	work, err := filepath.Abs(filepath.Join(example, "go.work"))
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ const hdrVersion = "2.2.2"
 func hdrJar(t *testing.T) string {
 	t.Helper()
 	needs.Time(t)
+	needs.NoRace(t)
 	missing := func(format string, args ...any) { needs.Host(t, "java", fmt.Sprintf(format, args...)) }
 	for _, tool := range []string{"java", "javac", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // quick is the race detector's option for processes of which there are many.
@@ -58,8 +59,19 @@ func main() int { return Main(context.Background(), Process(all.Definitions(), n
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	scripts(t, "script")
+}
+
+func TestLongScripts(t *testing.T) {
+	needs.Time(t)
+	t.Parallel()
+	scripts(t, "long")
+}
+
+func scripts(t *testing.T, dir string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Dir: filepath.Join("testdata", dir),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TMPDIR", e.WorkDir)
 			// Running systems belong to the script; a script that starts servers links to what is installed

@@ -6,9 +6,11 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/metrics"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
 )
 
 // A showing displays a run in progress, and listens to signals.
@@ -25,12 +27,23 @@ type showing struct {
 func (c *runCommand) observe(e *env, h *halting, r series.Run) series.Observer {
 	x := &showing{env: e, run: r, outlets: c.outlets}
 	if c.outlets != nil {
-		c.outlets.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name)
+		c.outlets.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name, planned(r.Scenario))
 	}
 	rewrite := e.StderrTerminal && !c.noColor && !e.colourless()
 	x.Live, x.hide = e.console.View(view.Terminal{Rewrite: rewrite, Colour: rewrite, Size: e.Size}, view.LivePlanOf(r.Scenario, r.Among()), c.quiet)
 	x.deaf = h.listen(x.Note)
 	return x
+}
+
+// planned counts the messages of a scenario's schedule.
+func planned(s *scenario.Scenario) metrics.Plan {
+	spec := s.Plan()
+	spec.Keys = schedule.Keys{} // they do not decide when a message is due, and a table of them takes time
+	plan, err := schedule.New(spec)
+	if err != nil || plan.End() <= plan.WarmUp() {
+		return metrics.Plan{}
+	}
+	return metrics.Plan{WarmUp: plan.WarmUp(), Before: func(ns int64) uint64 { return plan.Remaining(schedule.Part{Count: 1}, 0, 0, ns) }}
 }
 
 // Event implements series.Observer.

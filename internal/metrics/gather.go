@@ -51,6 +51,11 @@ func (s *Figures) Gather() ([]*dto.MetricFamily, error) {
 	families = append(families,
 		family("weir_payload_sent_bytes_total", "Payload that was sent in the measured window.", dto.MetricType_COUNTER, "bytes", s.counter(s.sum.Window.SentBytes)),
 		family("weir_payload_received_bytes_total", "Payload that was received in the measured window.", dto.MetricType_COUNTER, "bytes", s.counter(s.sum.Window.ReceivedBytes)))
+	if p := s.plan; p.Before != nil {
+		warmUp := p.Before(min(s.at, p.WarmUp))
+		families = append(families, family("weir_messages_planned_total", "Messages that the schedule has by now, whether the generator keeps up or not. Absent in a closed loop.", dto.MetricType_COUNTER, "",
+			s.counter(warmUp, [2]string{"phase", measure.WarmUp.String()}), s.counter(p.Before(s.at)-warmUp, [2]string{"phase", measure.Measure.String()})))
+	}
 	if s.phase != "" {
 		one := 1.0
 		families = append(families, family("weir_phase_info", "1 for the part of the run that goes on: warmup, measure or drain.", dto.MetricType_GAUGE, "",

@@ -55,16 +55,24 @@ type Figures struct {
 	phase   string
 	backlog uint64
 	sum     measure.Snapshot
+	plan    Plan
+	at      int64 // of the latest interval's end, ns since the run's start
+}
+
+// A Plan counts the messages of an open loop's schedule.
+type Plan struct {
+	WarmUp int64                 // end of the warm-up, ns since the run's start
+	Before func(ns int64) uint64 // messages that are due before an instant; nil: nothing is planned
 }
 
 // Begin starts the metrics of a new run: its name, its number among others from 1, and its driver become
 // labels of every series.
-func (f *Figures) Begin(name string, number int, driver string) {
+func (f *Figures) Begin(name string, number int, driver string, plan Plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.labels = [][2]string{{"driver", driver}, {"number", strconv.Itoa(number)}, {"run", name}}
 	f.begun, f.phase, f.backlog = true, "", 0
-	f.sum = measure.Snapshot{}
+	f.sum, f.plan, f.at = measure.Snapshot{}, plan, 0
 }
 
 // Phase starts a phase of the run: warmup, measure, drain.
@@ -78,7 +86,7 @@ func (f *Figures) Phase(name string) {
 func (f *Figures) Interval(iv *measure.Interval) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.backlog = iv.Backlog.Waiting()
+	f.backlog, f.at = iv.Backlog.Waiting(), max(f.at, iv.To)
 	f.sum.Add(iv)
 }
 

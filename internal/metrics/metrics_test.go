@@ -37,9 +37,9 @@ func TestAddresses(t *testing.T) {
 // filled are figures of a run in which everything was counted.
 func filled() *Figures {
 	s := &Figures{}
-	s.Begin("r", 1, "chan")
+	s.Begin("r", 1, "chan", Plan{WarmUp: 2e9, Before: func(ns int64) uint64 { return uint64(ns / 1e9 * 10) }})
 	s.Phase("measure")
-	iv := &measure.Interval{Backlog: measure.Backlog{{Missing: 4, Passed: 1}}, Window: measure.Window{SentBytes: 10, ReceivedBytes: 20}}
+	iv := &measure.Interval{To: 5e9, Backlog: measure.Backlog{{Missing: 4, Passed: 1}}, Window: measure.Window{SentBytes: 10, ReceivedBytes: 20}}
 	iv.Counters[measure.Measure] = measure.Counters{Scheduled: 6, Sent: 5, Confirmed: 4, Received: 2, Failed: 1, Dropped: 1}
 	for k := range iv.Kinds {
 		for _, v := range []int64{0, 1, 1000, 1_000_000, 1_000_001, 2_000_000_000} {
@@ -112,6 +112,8 @@ func TestPrometheusParsesTheExposition(t *testing.T) {
 	}
 	for _, want := range []string{
 		`weir_messages_sent_total{driver="chan",number="1",phase="measure",run="r"} 10`,
+		`weir_messages_planned_total{driver="chan",number="1",phase="warmup",run="r"} 20`,
+		`weir_messages_planned_total{driver="chan",number="1",phase="measure",run="r"} 30`,
 		`weir_backlog_messages{driver="chan",number="1",run="r"} 3`,
 		`weir_payload_received_bytes_total{driver="chan",number="1",run="r"} 40`,
 		`weir_phase_info{driver="chan",number="1",phase="measure",run="r"} 1`,
@@ -121,7 +123,7 @@ func TestPrometheusParsesTheExposition(t *testing.T) {
 			t.Errorf("the exposition lacks %s:\n%s", want, &text)
 		}
 	}
-	s.Begin("next", 2, "chan")
+	s.Begin("next", 2, "chan", Plan{})
 	if families, _ = s.Gather(); strings.Contains(families[1].String(), "10") {
 		t.Errorf("the next run begins with the figures of the one before: %s", families[1])
 	}

@@ -41,11 +41,11 @@ func (o *Outlets) Push(ctx context.Context, collector, version string, failed fu
 }
 
 // Begin pushes the final figures of the previous run, and begins the next.
-func (o *Outlets) Begin(name string, number int, driver string) {
+func (o *Outlets) Begin(name string, number int, driver string, plan Plan) {
 	if o.push != nil {
 		o.push.Flush(context.Background())
 	}
-	o.Figures.Begin(name, number, driver)
+	o.Figures.Begin(name, number, driver, plan)
 }
 
 // Close ends both, and returns the number of pushes and of failed ones.

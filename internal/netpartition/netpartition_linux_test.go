@@ -209,6 +209,7 @@ func groups(t *testing.T, nodes int) string {
 func able(t *testing.T) {
 	t.Helper()
 	needs.Time(t)
+	needs.NoRace(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
