@@ -1,5 +1,5 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: help build packages long concurrent test test-all test-long race systems systems-tests systems-ran tested lint chart vet cross libzmq check generate bench accuracy size lines
+.PHONY: help build packages long concurrent test test-all test-long race systems systems-tests systems-ran tested lint chart apiserver vet cross libzmq check generate bench accuracy size lines
 SHELL = bash -o pipefail
 
 # Packages whose tests import one of drivers/…; with the tag systems there are more. What imports drivers/internal/served
@@ -83,6 +83,9 @@ chart: ## check the Helm chart, and what it renders
 		$(helm) template w deploy/helm/weir --namespace bench --kube-version 1.34.0 --values $$values >$(or $(TMPDIR),/tmp)/weir-chart.yaml || exit 1; \
 		if [ -n "$(UPDATE)" ]; then cp $(or $(TMPDIR),/tmp)/weir-chart.yaml $$rendered; fi; \
 		diff -u $$rendered $(or $(TMPDIR),/tmp)/weir-chart.yaml || exit 1; done
+
+apiserver: ## test the chart against a real API server of Kubernetes, which deploy/helm/apiserver.sh builds
+	go test -count=1 -v ./deploy/helm
 
 lint: ## run the linters that tools/go.mod pins
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.lintcache go tool -modfile=tools/go.mod golangci-lint run

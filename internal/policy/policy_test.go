@@ -121,6 +121,7 @@ var levels = map[string]int{
 	".":                          12, // package weir: the program as a function
 	"bench/peers":                13, // starts weir as its own binary
 	"cmd/*":                      13,
+	"deploy/helm":                13, // only tests
 	"docs/examples/outside":      13, // a separate module
 	"docs/examples/outside/*":    13,
 	"internal/policy":            14,
