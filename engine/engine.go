@@ -61,6 +61,7 @@ type run struct {
 	facts       driver.Facts
 	wire        *wire.Recorder              // nil: kernel instants are not recorded
 	wireMissing string                      // why not, if they are wanted
+	sockets     wire.Sockets                // before the system was opened, if they are wanted
 	met         bool                        // all workers are open
 	adopt       atomic.Pointer[ledger.Part] // what all workers received, until the merge takes it
 	echoes      []*echo                     // of each consumer of requests
@@ -138,6 +139,9 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, peers Peers)
 	}
 	defer r.unfollow()
 	defer r.tuneRuntime()()
+	if cfg.Wire {
+		r.sockets = wire.Opened()
+	}
 	if err := r.open(ctx, stop); err != nil {
 		r.release()
 		return nil, err

@@ -41,7 +41,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	var stalls stalls
 	stopHiccups := func() {}
 	if r.cfg.Calibration.Samples > 0 {
-		stopHiccups = host.StartHiccups(clock, time.Millisecond, func(at, overshoot int64) {
+		stopHiccups = host.StartHiccups(clock, betweenMessages(&r.cfg.Plan), host.HiccupPeriod, func(at, overshoot int64) {
 			r.recorder.Hiccup(at-overshoot, overshoot)
 			if r.wire != nil {
 				r.wire.Woke(at, overshoot)

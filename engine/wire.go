@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
@@ -14,16 +15,31 @@ func (r *run) openWire() {
 	if !r.cfg.Wire || r.virtual() {
 		return
 	}
-	if r.cfg.Mode != Stream && r.cfg.Mode != Produce {
-		r.wireMissing = finding.New("wire.modes").String()
+	if r.wireMissing = Unwired(r.cfg.Mode, r.cfg.Definition.Name, r.cfg.Options); r.wireMissing != "" {
 		return
 	}
-	w, err := wire.Open()
+	w, err := wire.Open(r.sockets)
 	if err != nil {
 		r.wireMissing = err.Error()
 		return
 	}
 	r.wire = w
+}
+
+// Unwired returns why kernel instants say nothing of runs in a mode with a driver; "" if they may.
+func Unwired(m Mode, name string, cfg driver.Config) string {
+	switch m {
+	case Request:
+		return finding.New("wire.request").String()
+	case Consume:
+		return finding.New("wire.consume").String()
+	}
+	for _, o := range driver.Options(cfg) {
+		if o.Name == "address" || o.Name == "transport" && o.Default == "tcp" {
+			return ""
+		}
+	}
+	return finding.New("wire.local", "driver", name).String()
 }
 
 // startWire begins to record them.
@@ -37,6 +53,7 @@ func (r *run) startWire(clock *pace.Clock) {
 	}
 	r.wire.Start(wire.Config{
 		Run: r.cfg.Run, EpochNS: clock.Epoch().MonotonicNS, Now: clock.Now, From: r.from, To: r.to, Subscriptions: subscriptions, Log: r.cfg.Log,
+		Hidden: encrypts(driver.Options(r.cfg.Options)), Sized: r.cfg.Payload.Kind == Random, Answered: r.facts.Confirms.Guarantee > driver.Written,
 	})
 }
 

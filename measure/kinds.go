@@ -22,7 +22,7 @@ const (
 	RTTOnTime                // reply - due less lateness; of a reply that was echoed to 0.2 % of start - due
 	RTTService               // reply - start, first replies
 	Settle                   // settled - at
-	Hiccups                  // at each millisecond of the run: how late a thread woke that only sleeps
+	Hiccups                  // once a millisecond of the run: how late a thread woke that only sleeps
 	NumKinds                 // number of kinds
 )
 

@@ -13,7 +13,8 @@ type Wire struct {
 	Windows      int        `json:"windows"`                 // in which messages were sampled
 	Segments     uint64     `json:"segments"`                // recorded
 	LostSegments uint64     `json:"lost_segments,omitempty"` // found no room, each of which ended a window
-	Connections  int        `json:"connections"`             // TCP connections of the process
+	Connections  int        `json:"connections"`             // TCP connections of the run in the process
+	Encrypted    bool       `json:"encrypted,omitempty"`     // TLS hides messages: their segments were found by elimination
 	SameHost     bool       `json:"same_host,omitempty"`     // the system is on this host too: system includes what it waited for cores
 	CostShare    *float64   `json:"cost_share,omitempty"`    // estimated share of recording in the process's processor time; absent if unknown
 	Send         *WireParts `json:"send,omitempty"`          // until the confirmation came in; absent if nothing is known

@@ -60,6 +60,7 @@ type runCommand struct {
 	json, quiet, noColor, strict bool          // flags combined with the environment
 	require                      result.Status // minimum verdict
 	wire                         series.Wire   // for --wire and --require
+	wired                        bool          // --require wire
 	session                      uint64        // messages in a user's session; 0: not requested
 	percentiles                  []float64
 	to                           *url.URL         // for --put; nil: nowhere
@@ -128,6 +129,9 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	if err != nil {
+		return e.refused(err)
+	}
+	if err := c.wirable(scenarios); err != nil {
 		return e.refused(err)
 	}
 	if err := c.checkFleet(e, scenarios); err != nil {

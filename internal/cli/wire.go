@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
@@ -61,6 +63,19 @@ func (c *runCommand) wiring(e *env) error {
 	if err := series.CheckWire(); err != nil {
 		return fmt.Errorf("--require wire: %w", err)
 	}
-	c.wire = series.WireOn
+	c.wire, c.wired = series.WireOn, true
+	return nil
+}
+
+// wirable returns an error if --require wire demands what kernel instants cannot say of a scenario.
+func (c *runCommand) wirable(scenarios []*scenario.Scenario) error {
+	if !c.wired {
+		return nil
+	}
+	for _, s := range scenarios {
+		if why := engine.Unwired(s.Mode, s.System.Definition.Name, s.System.Config); why != "" {
+			return fmt.Errorf("--require wire: %s", why)
+		}
+	}
 	return nil
 }

@@ -15,8 +15,9 @@ const HiccupPeriod = time.Millisecond
 // shortestPeriod keeps the probe from becoming a load itself.
 const shortestPeriod = 100 * time.Microsecond
 
-// StartHiccups starts the probe for scheduling stalls: a thread that only wakes at every multiple of
-// the period after now (at least 0.1 ms), and passes each wake-up delay to record. Whatever delays
+// StartHiccups starts the probe for scheduling stalls: a thread that only wakes, at the instants that lie
+// a multiple of the period (at least 0.1 ms) from an instant of c, and passes each wake-up delay to record.
+// The first is at least a period after now. Whatever delays
 // this thread delays any other thread on the host: a hypervisor, a busy core, an interrupt, Go's own
 // stops of the world.
 //
@@ -29,7 +30,7 @@ const shortestPeriod = 100 * time.Microsecond
 // record is called on the probe's own goroutine, one call at a time, and must be quick. stop ends the
 // probe and returns once record will not be called again, which takes at most a period on a healthy
 // host; it may be called again, but not from record.
-func StartHiccups(c *pace.Clock, period time.Duration, record func(at, overshoot int64)) (stop func()) {
+func StartHiccups(c *pace.Clock, from int64, period time.Duration, record func(at, overshoot int64)) (stop func()) {
 	var ended atomic.Bool
 	var probe sync.WaitGroup
 	start := c.Now()
@@ -37,7 +38,11 @@ func StartHiccups(c *pace.Clock, period time.Duration, record func(at, overshoot
 		w := pace.NewWaiter(c, pace.Calibration{}) // sleeps to the instant; does not spin
 		defer w.Lock()()
 		step := int64(max(period, shortestPeriod))
-		for due := start + step; ; due += step {
+		after := (from - start) % step
+		if after < 0 {
+			after += step
+		}
+		for due := start + step + after; ; due += step {
 			at := w.Until(due)
 			if ended.Load() {
 				return

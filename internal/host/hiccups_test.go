@@ -16,7 +16,8 @@ func TestStallMeterRecordsEveryScheduledInstant(t *testing.T) {
 	var samples []sample
 	enough := make(chan struct{})
 	before := c.Now()
-	stop := StartHiccups(c, time.Millisecond, func(at, overshoot int64) {
+	from := before + 7_654_321 // instants lie a multiple of a period before and after it
+	stop := StartHiccups(c, from, time.Millisecond, func(at, overshoot int64) {
 		samples = append(samples, sample{at, overshoot})
 		switch len(samples) {
 		case 5:
@@ -36,8 +37,8 @@ func TestStallMeterRecordsEveryScheduledInstant(t *testing.T) {
 		}
 		due := s.at - s.overshoot
 		if i == 0 {
-			if due < before+int64(time.Millisecond) {
-				t.Errorf("first instant %d is not a period after the start %d", due, before)
+			if due < before+int64(time.Millisecond) || (due-from)%int64(time.Millisecond) != 0 {
+				t.Errorf("first instant %d; want a period after the start %d at least, and whole periods from %d", due, before, from)
 			}
 		} else if prev := samples[i-1].at - samples[i-1].overshoot; due != prev+int64(time.Millisecond) {
 			t.Errorf("sample %d: instant %d does not follow %d by a period", i, due, prev)
@@ -55,7 +56,7 @@ func TestStallMeterRecordsEveryScheduledInstant(t *testing.T) {
 func TestStallMeterEndsBeforeStopReturns(t *testing.T) {
 	var records atomic.Int64
 	first := make(chan struct{})
-	stop := StartHiccups(pace.NewClock(), 0, func(int64, int64) { // 0: the shortest
+	stop := StartHiccups(pace.NewClock(), 0, 0, func(int64, int64) { // 0: the shortest
 		if records.Add(1) == 1 {
 			close(first)
 		}
@@ -71,7 +72,7 @@ func TestStallMeterEndsBeforeStopReturns(t *testing.T) {
 }
 
 func TestStallMeterStoppedBeforeFirstInstant(t *testing.T) {
-	stop := StartHiccups(pace.NewClock(), 2*time.Second, func(int64, int64) {
+	stop := StartHiccups(pace.NewClock(), 0, 2*time.Second, func(int64, int64) {
 		t.Error("recorded an instant, though it was stopped before")
 	})
 	stop()

@@ -26,10 +26,9 @@ func (x *Samples) all() (all *measure.Counts, certain uint64) {
 // are d's samples without lateness (of a closed loop, d's own). usual is how late a sleeping thread
 // ordinarily wakes on this host, in ns. Without hiccups it records nothing.
 //
-// A bound needs no slices: if stalls met a share a of the messages, at most the percentile p-a became p. A
-// stall of length h meets the messages that are due or in flight in it, and each message needs some wake-ups
-// of this process, each of which is late as often as that of the thread that only sleeps. Comparing with the
-// slices that had hardly any stalls is sharper, since most stalls meet no message.
+// A bound needs no slices: if stalls met a share a of the messages, at most the percentile p-a became p,
+// whichever messages they were (see stalled.met). Comparing with the slices that had hardly any stalls is
+// sharper, since most stalls meet no message.
 func (s *Slices) Stalls(d *result.Dist, onTime Samples, usual int64) {
 	woken, probed := s.hiccups(), s.Woken()
 	if probed.Total() == 0 {
@@ -112,15 +111,22 @@ func (x *stalled) than(part float64) int64 {
 }
 
 // met returns the largest share of the messages that met a stall.
+//
+// A late wake-up of the thread that only sleeps is one of two things. Everything stood still: then the messages
+// due in that millisecond met it, and with the first millisecond of a stall of length h those that were in
+// flight, so that of n milliseconds with a message each it met (h + v)/n; all their wake-ups are within it. Or
+// this thread alone waited for its core: then the wake-ups of messages were late as often, and each message
+// needs wakesPerMessage. Each late wake-up counts once, as what meets more messages, so the sum is a bound for
+// any mixture of both.
 func (x *stalled) met(woken *measure.Counts) float64 {
 	n := float64(woken.Total())
 	if n == 0 {
 		return 1
 	}
-	late, stalls, than := x.over(woken, stallLeast)
-	stood := float64(late) + float64(stalls)*float64(than+x.by)/float64(time.Millisecond) // in milliseconds, like n
-	_, short, _ := x.over(woken, lateWakeLeast)                                           // a message's wake-up is late once for each stall
-	return min(1, (stood+wakesPerMessage*float64(short))/n)
+	_, stalls, than := x.over(woken, stallLeast)
+	short, _, _ := x.over(woken, lateWakeLeast)
+	begun := 1 + float64(than+x.by)/float64(time.Millisecond) // messages that the first millisecond of a stall meets
+	return min(1, (wakesPerMessage*float64(short)+float64(stalls)*max(0, begun-wakesPerMessage))/n)
 }
 
 func (x *stalled) bound(all, probed *measure.Counts) *result.Stalls {

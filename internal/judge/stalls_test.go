@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -107,5 +109,81 @@ func TestStallIsCountedOnce(t *testing.T) {
 	}
 	if late, stalls, _ = x.over(woken, stallLeast); late != 20 || stalls != 1 {
 		t.Errorf("%d wake-ups late, %d stalls; want 20 and 1", late, stalls)
+	}
+}
+
+// With a message a millisecond, the share that was delayed is at most what met says, whether all stood still,
+// or single wake-ups were late, or both.
+func TestMetBoundsWhatWasDelayed(t *testing.T) {
+	t.Parallel()
+	const ms, run = int64(1_000_000), 200_000
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 39))
+		v := int64(100_000) << r.IntN(8) // 0.1 to 13 ms
+		x := stalled{row: &result.Percentile{P: 50, NS: v}, by: v, usual: 20_000}
+		least := x.than(stallLeast)
+		single := r.Float64() * 0.02 // of the wake-ups
+		stops, longest := r.IntN(1000), 1+r.Int64N(20*ms)
+		woken, met := new(measure.Counts), make([]bool, run)
+		late := make([]int64, run)
+		for range stops {
+			begin, long := r.Int64N(run*ms), least+r.Int64N(longest)
+			phase := int64(666_667) // of the thread that only sleeps
+			for at := (begin-phase+ms-1)/ms*ms + phase; at < begin+long && at/ms < run; at += ms {
+				late[at/ms] = max(late[at/ms], begin+long-at)
+			}
+			for due := max(0, (begin-v)/ms); due*ms < begin+long && due < run; due++ {
+				met[due] = met[due] || due*ms+v > begin
+			}
+		}
+		for i := range run {
+			if r.Float64() < single {
+				late[i] = max(late[i], least+r.Int64N(ms))
+			}
+			for range wakesPerMessage {
+				met[i] = met[i] || r.Float64() < single
+			}
+			woken.Add(20_000+late[i], 1)
+		}
+		n := 0
+		for _, m := range met {
+			if m {
+				n++
+			}
+		}
+		// A stall that is shorter than a millisecond is seen by chance.
+		got, want := x.met(woken), float64(n)/run
+		if slack := 0.01 + 4*math.Sqrt(want/run); got < want-slack && got < 1 {
+			t.Errorf("seed %d, v %d, %d stalls of up to %d, %.3f of single wake-ups: met %.4f, but %.4f were delayed", seed, v, stops, longest, single, got, want)
+		}
+	}
+}
+
+// Whichever messages were delayed, and by how much, the bound is not above the percentile without delays.
+func TestLeastHoldsForAnyCoupling(t *testing.T) {
+	t.Parallel()
+	const n = 2000
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1981))
+		truth := make([]int64, n)
+		for i := range truth {
+			truth[i] = int64(100_000 * (1 + r.ExpFloat64()))
+		}
+		slices.Sort(truth)
+		p := []float64{50, 75, 90, 99}[r.IntN(4)]
+		rank := int(measure.Rank(p, n))
+		met := r.IntN(n / 2)
+		from := []int{0, max(0, rank-met), n - met, r.IntN(n - met + 1)}[r.IntN(4)] // fast ones, those just below, slow ones, any
+		seen := new(measure.Counts)
+		for i, ns := range truth {
+			if from <= i && i < from+met {
+				ns += r.Int64N(1 << r.IntN(30))
+			}
+			seen.Add(ns, 1)
+		}
+		x := stalled{row: &result.Percentile{P: p, NS: seen.Percentile(p)}}
+		if b := x.least(seen, float64(met)/n); b.LeastNS > measure.HighestEquivalent(truth[rank-1]) {
+			t.Errorf("seed %d: p%v is at least %d with %d of %d delayed; without delays it is %d", seed, p, b.LeastNS, met, n, truth[rank-1])
+		}
 	}
 }

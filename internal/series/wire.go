@@ -28,7 +28,7 @@ func (m *measurement) wireOf(raw *engine.Raw, r *result.Result) *result.Wire {
 	if w == nil {
 		return nil
 	}
-	x := &result.Wire{Missing: w.Missing, Windows: w.Windows, Segments: w.Segments, LostSegments: w.Lost, Connections: w.Conns, SameHost: w.Beside > 0 || r.Servers != nil}
+	x := &result.Wire{Missing: w.Missing, Windows: w.Windows, Segments: w.Segments, LostSegments: w.Lost, Connections: w.Conns, Encrypted: w.Hidden, SameHost: w.Beside > 0 || r.Servers != nil}
 	if w.UsedNS > 0 {
 		x.CostShare = new(float64(w.CostNS) / float64(w.UsedNS))
 	}
@@ -53,6 +53,9 @@ func (m *measurement) wireOf(raw *engine.Raw, r *result.Result) *result.Wire {
 // unseen says why nothing is known though segments were recorded.
 func unseen(w *wire.Report) string {
 	code := "wire.unreadable"
+	if w.Hidden {
+		code = "wire.encrypted"
+	}
 	switch {
 	case w.Conns == 0:
 		code = "wire.no_connection"

@@ -92,6 +92,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // run's bodies are fixed, so it is computed once per body, not per message.
 func Checksum(body []byte) uint32 { return crc32.Checksum(body, castagnoli) }
 
+// MoreChecksum returns the Checksum of a body whose beginning has the checksum sum, of 0 bytes 0, and
+// which goes on with more.
+func MoreChecksum(sum uint32, more []byte) uint32 { return crc32.Update(sum, castagnoli, more) }
+
+// BodyChecksum returns the body's Checksum in the header of b.
+func BodyChecksum(b []byte) uint32 { return binary.LittleEndian.Uint32(b[12:]) }
+
 // Put writes s to the first Size bytes of b. It panics if b is shorter. A Start before Due is
 // written as Due, one after Due + MaxDelay as that; of Due, Seq and Stream the lowest 48, 40 and 24
 // bits are written, so callers must keep them within MaxDue, MaxSeq and MaxStream.

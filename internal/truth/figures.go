@@ -106,7 +106,7 @@ func wakeUps(ctx context.Context, cal pace.Calibration, long time.Duration) Spre
 
 func hiccups(ctx context.Context, long time.Duration) Spread {
 	late := measure.NewHistogram()
-	stop := host.StartHiccups(pace.NewClock(), host.HiccupPeriod, func(_, overshoot int64) { late.Record(overshoot) })
+	stop := host.StartHiccups(pace.NewClock(), 0, host.HiccupPeriod, func(_, overshoot int64) { late.Record(overshoot) })
 	select {
 	case <-time.After(long):
 	case <-ctx.Done():

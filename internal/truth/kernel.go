@@ -93,7 +93,7 @@ func kernelServe(ended <-chan struct{}, out io.Writer) error {
 }
 
 func kernelAsk(ended <-chan struct{}, at string, out io.Writer) error {
-	r, err := wire.Open()
+	r, err := wire.Open(nil)
 	if err != nil {
 		return err
 	}

@@ -133,6 +133,9 @@ func (t *single) wire() {
 	}
 	t.Table(table)
 	notes := []string{"held: from the hand-over to the client until the last answer that came in before the message left; the client may have waited for it. host out: from there until its last byte left this host. host in: from the arrival of the last byte of the confirmation or delivery until the program had it"}
+	if t.r.Wire.Encrypted {
+		notes = append(notes, finding.New("wire.eliminated").String())
+	}
 	if t.r.Wire.SameHost {
 		notes = append(notes, finding.New("wire.same_host").String())
 	}

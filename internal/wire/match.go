@@ -22,17 +22,25 @@ type segment struct {
 // A window holds what was recorded while some messages were open: their segments by connection, and
 // in which of them headers were seen.
 type window struct {
-	run    uint32
-	epoch  int64 // on CLOCK_MONOTONIC
-	tracks map[direction]*track
-	sights map[uint64]*sights
-	from   int64 // when sampling began
-	until  int64 // when recording ended
-	delays delays
-	latest int64 // when the latest segment passed
-	number int   // of segments
-	room   int   // bytes of the ring buffer that they took
+	hidden    bool // messages are encrypted: see hiddenMessage
+	sized     bool // encrypted, a message has at least the bytes of its payload
+	answered  bool // what confirms a message came in behind it
+	unwatched bool // a connection was made that is not recorded
+	run       uint32
+	epoch     int64 // on CLOCK_MONOTONIC
+	tracks    map[direction]*track
+	sights    map[uint64]*sights
+	from      int64 // when sampling began
+	until     int64 // when recording ended
+	delays    delays
+	latest    int64  // when the latest segment passed
+	number    int    // of segments
+	room      int    // bytes of the ring buffer that they took
+	data      []byte // contents of segments, up to mostData
 }
+
+// mostData bounds the contents that a window keeps.
+const mostData = ringBytes
 
 // A direction of a connection.
 type direction struct {
@@ -45,11 +53,14 @@ type track struct {
 	direction
 	segments []passage // in order of time
 	came     []int64   // received: when segments could be read, ascending
+	passed   []mark    // of a hidden window
 }
 
 // A passage is a segment without its payload. Its instants are since the run's epoch.
 type passage struct {
 	seq, length uint32
+	data        int    // where the window's data has its contents
+	kept        uint32 // how many bytes of them
 	at          int64
 	ready       int64 // received: when it could be read, since all before it had come; never: it could not
 }
@@ -67,6 +78,7 @@ type sight struct {
 	track   *track
 	segment int    // index
 	seq     uint32 // of the header's first byte
+	body    uint32 // its checksum, as the header has it
 }
 
 func newWindow(run uint32, epoch int64) *window {
@@ -84,15 +96,22 @@ func (w *window) add(s *segment) {
 		t = &track{direction: id}
 		w.tracks[id] = t
 	}
-	i := len(t.segments)
-	t.segments = append(t.segments, passage{seq: s.seq, length: s.length, at: s.at - w.epoch, ready: never})
+	i, kept := len(t.segments), 0
+	if !w.hidden && len(w.data)+len(s.payload) <= mostData {
+		kept = len(s.payload)
+	}
+	t.segments = append(t.segments, passage{seq: s.seq, length: s.length, data: len(w.data), kept: uint32(kept), at: s.at - w.epoch, ready: never})
+	w.data = append(w.data, s.payload[:kept]...)
+	if w.hidden {
+		return
+	}
 	headers(s.payload, w.run, func(offset int, k uint64) {
 		x := w.sights[k]
 		if x == nil {
 			x = &sights{}
 			w.sights[k] = x
 		}
-		at := sight{t, i, s.seq + uint32(offset)}
+		at := sight{t, i, s.seq + uint32(offset), stamp.BodyChecksum(s.payload[offset:])}
 		if !s.out {
 			x.in = append(x.in, at)
 		} else if x.out == nil {
@@ -124,38 +143,45 @@ func headers(b []byte, run uint32, visit func(offset int, key uint64)) {
 // order finds out when the received segments could be read: TCP keeps what comes before its turn.
 func (w *window) order() {
 	for _, t := range w.tracks {
-		if t.out || len(t.segments) == 0 {
+		t.order()
+		if w.hidden {
+			t.passed = t.marks()
+		}
+	}
+}
+
+func (t *track) order() {
+	if t.out || len(t.segments) == 0 {
+		return
+	}
+	next := t.segments[0].seq
+	var held []int
+	for i := range t.segments {
+		s := &t.segments[i]
+		if ahead := int32(s.seq - next); ahead > 0 {
+			held = append(held, i)
 			continue
 		}
-		next := t.segments[0].seq
-		var held []int
-		for i := range t.segments {
-			s := &t.segments[i]
-			if ahead := int32(s.seq - next); ahead > 0 {
-				held = append(held, i)
-				continue
-			}
-			s.ready = s.at
-			next = later(next, s.seq+s.length)
-			for again := true; again; {
-				again = false
-				held = slices.DeleteFunc(held, func(j int) bool {
-					h := &t.segments[j]
-					if int32(h.seq-next) > 0 {
-						return false
-					}
-					h.ready, next, again = s.at, later(next, h.seq+h.length), true
-					return true
-				})
-			}
+		s.ready = s.at
+		next = later(next, s.seq+s.length)
+		for again := true; again; {
+			again = false
+			held = slices.DeleteFunc(held, func(j int) bool {
+				h := &t.segments[j]
+				if int32(h.seq-next) > 0 {
+					return false
+				}
+				h.ready, next, again = s.at, later(next, h.seq+h.length), true
+				return true
+			})
 		}
-		for i := range t.segments {
-			if t.segments[i].ready != never {
-				t.came = append(t.came, t.segments[i].ready)
-			}
-		}
-		slices.Sort(t.came)
 	}
+	for i := range t.segments {
+		if t.segments[i].ready != never {
+			t.came = append(t.came, t.segments[i].ready)
+		}
+	}
+	slices.Sort(t.came)
 }
 
 // later returns the later of two sequence numbers.
@@ -167,10 +193,13 @@ func later(a, b uint32) uint32 {
 }
 
 // passed returns when the last byte of a message of that size passed, whose header was seen at s;
-// never: not in this window.
-func (s *sight) passed(size int) int64 {
+// never: not in this window, or the bytes behind the header are not the message's. Compression and
+// framing may leave a header as it is, and nothing else.
+func (w *window) passed(s *sight, size int) int64 {
 	end := s.seq + uint32(size) - 1
+	body := s.seq + stamp.Size
 	var latest int64
+	var sum uint32
 	for next := s.seq; ; { // a hole in the segments that were sent is a retransmission's
 		found := false
 		for i := s.segment; i < len(s.track.segments); i++ {
@@ -182,7 +211,22 @@ func (s *sight) passed(size int) int64 {
 			if !s.track.out {
 				at = p.ready
 			}
-			if latest = max(latest, at); int32(end-(p.seq+p.length)) < 0 {
+			latest = max(latest, at)
+			last := int32(end-(p.seq+p.length)) < 0
+			from, to := later(next, body)-p.seq, p.length
+			if last {
+				to = end + 1 - p.seq
+			}
+			if to > p.kept {
+				return never
+			}
+			if from < to {
+				sum = stamp.MoreChecksum(sum, w.data[p.data+int(from):p.data+int(to)])
+			}
+			if last {
+				if sum != s.body {
+					return never
+				}
 				return latest
 			}
 			next, found = p.seq+p.length, true
@@ -219,7 +263,7 @@ func (w *window) left(m *Message, p *Parts) (*sights, int64) {
 		return nil, 0
 	}
 	if x := w.sights[m.key()]; x != nil && x.out != nil {
-		if left := x.out.passed(m.Bytes); left <= m.End && left >= m.Start-clocksApart {
+		if left := w.passed(x.out, m.Bytes); left <= m.End && left >= m.Start-clocksApart {
 			return x, left
 		}
 	}
@@ -229,6 +273,14 @@ func (w *window) left(m *Message, p *Parts) (*sights, int64) {
 
 // confirmed adds a confirmed message to p.
 func (w *window) confirmed(m *Message, p *Parts) {
+	switch {
+	case w.hidden && w.answered:
+		w.hiddenMessage(m, p, false)
+		return
+	case w.hidden:
+		p.leave(m, &p.Unseen)
+		return
+	}
 	x, left := w.left(m, p)
 	if x == nil {
 		return
@@ -264,13 +316,17 @@ func (w *window) confirmed(m *Message, p *Parts) {
 
 // delivered adds a delivered message to p.
 func (w *window) delivered(m *Message, p *Parts) {
+	if w.hidden {
+		w.hiddenMessage(m, p, true)
+		return
+	}
 	x, left := w.left(m, p)
 	if x == nil {
 		return
 	}
 	came, several := int64(never), false
 	for i := range x.in {
-		if at := x.in[i].passed(m.Bytes); at >= left && at <= m.End {
+		if at := w.passed(&x.in[i], m.Bytes); at >= left && at <= m.End {
 			several = came != never
 			came = min(came, at)
 		}

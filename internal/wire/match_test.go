@@ -16,7 +16,7 @@ const (
 // payload returns a message of that size.
 func payload(stream uint32, seq uint64, size int) []byte {
 	b := bytes.Repeat([]byte{0x78}, size) // a byte of the run number
-	stamp.Put(b, &stamp.Stamp{Run: testRun, Stream: stream, Seq: seq})
+	stamp.Put(b, &stamp.Stamp{Run: testRun, Stream: stream, Seq: seq, CRC: stamp.Checksum(b[stamp.Size:])})
 	return b
 }
 
@@ -157,6 +157,53 @@ func TestLastByteCounts(t *testing.T) {
 	w.delivered(message(100, 180, 300), &p)
 	if out, system, in := known(t, &p); out != 17 || system != 43 || in != 20 {
 		t.Errorf("%d, %d, %d", out, system, in)
+	}
+}
+
+// TestHeaderBeforeAnotherBodyIsNotTheMessage: a compressor or a protocol's frames may leave a header as it is,
+// and not what follows. By byte numbers, the last byte would then have passed with something else, later or earlier.
+func TestHeaderBeforeAnotherBodyIsNotTheMessage(t *testing.T) {
+	whole := payload(3, 9, 300)
+	for _, x := range []struct {
+		name  string
+		sent  [][]byte
+		known uint64
+	}{
+		{"as it is", [][]byte{whole}, 1},
+		{"as it is, in three segments", [][]byte{whole[:20+stamp.Size], whole[20+stamp.Size : 200], join(whole[200:], []byte("next"))}, 1},
+		{"compressed, before another batch", [][]byte{join(whole[:40], []byte("run of x")), join(payload(3, 10, 300)[:40], bytes.Repeat([]byte{1}, 300))}, 0},
+		{"in frames", [][]byte{join(whole[:150], []byte("frame"), whole[150:])}, 0},
+		{"one byte is missing", [][]byte{join(whole[:299], []byte{0})}, 0},
+	} {
+		w := newWiretap()
+		for i, b := range x.sent {
+			w.send(110+int64(i), 0, true, b)
+			w.send(140+int64(i), 1, false, b)
+		}
+		w.send(150, 0, false, []byte("ack"))
+		w.order()
+		var sent, got Parts
+		w.confirmed(message(100, 180, 300), &sent)
+		w.delivered(message(100, 180, 300), &got)
+		if sent.Known() != x.known || got.Known() != x.known || sent.Unseen != 1-x.known || got.Unseen != 1-x.known {
+			t.Errorf("%s: %+v, %+v", x.name, sent, got)
+		}
+	}
+}
+
+// TestMessageInACutSegment: of a long segment, a record holds the beginning.
+func TestMessageInACutSegment(t *testing.T) {
+	b := join(payload(3, 9, 300), payload(3, 10, 300))
+	for kept, want := range map[int]uint64{300: 1, 299: 0} {
+		w := newWiretap()
+		w.add(&segment{at: 110 + testEpoch, conn: 0, out: true, seq: 7, length: uint32(len(b)), payload: b[:kept]})
+		w.send(150, 0, false, []byte("ack"))
+		w.order()
+		var p Parts
+		w.confirmed(message(100, 180, 300), &p)
+		if p.Known() != want || p.Sampled() != 1 {
+			t.Errorf("%d bytes: %+v", kept, p)
+		}
 	}
 }
 

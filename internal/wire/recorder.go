@@ -18,6 +18,9 @@ type Config struct {
 	From, To      int64        // the measured window
 	Share         float64      // of this process's processor time that recording may take; 0: Share
 	Subscriptions int          // that each message reaches in this process; 0: deliveries are not sampled
+	Hidden        bool         // messages are encrypted, and the client sends them by TCP
+	Sized         bool         // no message takes fewer bytes than its payload has
+	Answered      bool         // a confirmation is an answer of the system; otherwise hidden messages are not split up until then
 	Log           *slog.Logger
 }
 
@@ -52,8 +55,8 @@ const headSize = 32
 
 // classes are how many payload bytes a record has room for. Room in the ring buffer is a constant
 // for each reserve call, so a program has one call for each class. The last class holds the largest
-// segment that the kernel makes by default.
-var classes = [...]int{256 - headSize, 2048 - headSize, 16<<10 - headSize, 66<<10 - headSize}
+// segment that was seen over loopback, which Linux 6 makes longer than 64 KiB.
+var classes = [...]int{256 - headSize, 2048 - headSize, 16<<10 - headSize, 66<<10 - headSize, 132<<10 - headSize}
 
 // roomFor returns the room of the class for a payload.
 func roomFor(payload int) int {
@@ -94,11 +97,13 @@ type span struct{ from, to int64 }
 
 // Open attaches the programs. Nothing is recorded before Start, and Stop must follow. It takes some
 // milliseconds. It returns ErrMissing if this host does not allow it.
-func Open() (*Recorder, error) {
+// The sockets before are not the client's.
+func Open(before Sockets) (*Recorder, error) {
 	t, err := openTap()
 	if err != nil {
 		return nil, err
 	}
+	t.ignore(before)
 	r := &Recorder{
 		tap: t, stop: make(chan struct{}), done: make(chan struct{}), from: never,
 		sent: make([]Message, 0, mostMessages), got: make([]Message, 0, mostMessages),
@@ -110,6 +115,7 @@ func Open() (*Recorder, error) {
 // Start records from now on.
 func (r *Recorder) Start(cfg Config) {
 	r.cfg, r.started = cfg, true
+	r.report.Hidden = cfg.Hidden
 	if cfg.Share == 0 {
 		r.cfg.Share = Share
 	}
@@ -243,6 +249,7 @@ type load struct{ number, room int }
 // It returns an estimate of the cost in processor time, ns, as budget is.
 func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int64, err error) {
 	w := newWindow(r.cfg.Run, r.cfg.EpochNS)
+	w.hidden, w.sized, w.answered = r.cfg.Hidden, r.cfg.Sized, r.cfg.Answered
 	before := threadTime()
 	conns, lost := 0, r.tap.lost()
 	if conns = r.tap.scan(); conns == 0 {
@@ -282,6 +289,7 @@ func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int
 	}
 	w.until = r.cfg.Now()
 	read()
+	w.unwatched = w.hidden && r.tap.scan() > conns
 	if full() {
 		w.until = w.latest
 		in.number *= 4

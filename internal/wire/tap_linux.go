@@ -131,34 +131,50 @@ func (t *tap) detach() error {
 	return errors.Join(errs...)
 }
 
-// scan looks for connected TCP sockets of this process that it does not know, and returns how many
-// it knows.
-func (t *tap) scan() int {
+// eachSocket calls visit for each socket of this process.
+func eachSocket(visit func(fd int, cookie uint64)) {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {
-		return t.found()
+		return
 	}
 	defer func() { _ = dir.Close() }()
 	names, _ := dir.Readdirnames(-1)
 	for _, name := range names {
-		fd, err := strconv.Atoi(name)
-		if err != nil {
-			continue
+		if fd, err := strconv.Atoi(name); err == nil {
+			if cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE); err == nil { // else it is not a socket
+				visit(fd, cookie)
+			}
 		}
-		cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
-		if err != nil {
-			continue // not a socket
-		}
+	}
+}
+
+// Opened returns the sockets that this process has now.
+func Opened() (all Sockets) {
+	eachSocket(func(_ int, cookie uint64) { all = append(all, cookie) })
+	return all
+}
+
+// ignore makes scan pass over sockets.
+func (t *tap) ignore(all Sockets) {
+	for _, cookie := range all {
+		t.known[cookie] = noConn
+	}
+}
+
+// scan looks for connected TCP sockets of this process that it does not know, and returns how many
+// it knows.
+func (t *tap) scan() int {
+	eachSocket(func(fd int, cookie uint64) {
 		if _, ok := t.known[cookie]; ok {
-			continue
+			return
 		}
 		if protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || protocol != unix.IPPROTO_TCP {
 			t.known[cookie] = noConn
-			continue
+			return
 		}
 		peer, err := unix.Getpeername(fd)
 		if err != nil {
-			continue // it listens, or is not connected yet
+			return // it listens, or is not connected yet
 		}
 		n := uint32(t.found())
 		if n < mostConns && t.conns.Put(cookie, n) == nil {
@@ -167,7 +183,7 @@ func (t *tap) scan() int {
 				t.beside++
 			}
 		}
-	}
+	})
 	return t.found()
 }
 

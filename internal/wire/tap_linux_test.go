@@ -157,7 +157,7 @@ func TestOnlyKnownSocketsAreRecorded(t *testing.T) {
 func TestRecorderSplitsRoundTrips(t *testing.T) {
 	needs.Time(t)
 	const wait = 20 * time.Millisecond
-	r, err := Open()
+	r, err := Open(nil)
 	if err != nil {
 		needs.Host(t, "ebpf", err)
 	}

@@ -14,6 +14,10 @@ func openTap() (*tap, error) {
 	return nil, fmt.Errorf("%w: it needs Linux, and this is %s", ErrMissing, runtime.GOOS)
 }
 
+// Opened returns no sockets on this platform.
+func Opened() Sockets { return nil }
+
+func (*tap) ignore(Sockets)            {}
 func (*tap) enable(bool) error         { return nil }
 func (*tap) scan() int                 { return 0 }
 func (*tap) read(func(*segment)) error { return nil }

@@ -51,7 +51,7 @@ func serve() {
 
 // ask prints the numbers of its programs, and sends messages, one at a time, until it is killed.
 func ask(at string) {
-	r, err := Open()
+	r, err := Open(nil)
 	if err != nil {
 		fmt.Println(err)
 		return

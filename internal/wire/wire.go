@@ -11,7 +11,8 @@
 // however many messages are in flight. A confirmation has no header. It is known if one segment alone
 // came in on the message's connection between the instants when the message left and when it was
 // confirmed, or if all that came lie so close together that it does not matter which one it was.
-// Nothing is guessed: a message that cannot be told is left out, and counted.
+// Nothing is guessed: a message that cannot be told is left out, and counted. TLS hides headers. Then
+// elimination alone finds a message's segments, which it does where few are in flight.
 //
 // A message may wait in the client, or in TCP, for answers of the system: a client allows so many
 // requests in flight, the peer's window is full. Whose time that is cannot be seen. So the time before
@@ -40,6 +41,9 @@ func Check() error {
 	}
 	return t.close()
 }
+
+// Sockets are sockets of this process.
+type Sockets []uint64
 
 // A Message is a sampled message that is confirmed or delivered. Instants are since the run's epoch.
 type Message struct {
@@ -106,10 +110,11 @@ type Level struct {
 // A Report is what one process recorded. Its JSON form is exact.
 type Report struct {
 	Missing  string `json:",omitempty"` // why nothing was recorded; then all else is 0
+	Hidden   bool   // messages are encrypted: their segments were found by elimination
 	Windows  int    // in which messages were sampled
 	Segments uint64
 	Lost     uint64 // segments that found no room, each of which ended a window
-	Conns    int    // TCP connections of this process
+	Conns    int    // TCP connections of the run in this process
 	Beside   int    // of these to the same address: the system is on this host
 	CostNS   int64  // estimate of the processor time that recording took
 	UsedNS   int64  // processor time of this process in the same time
@@ -122,6 +127,7 @@ func (r *Report) Merge(o *Report) {
 	if r.Missing == "" {
 		r.Missing = o.Missing
 	}
+	r.Hidden = r.Hidden || o.Hidden
 	r.Windows += o.Windows
 	r.Segments += o.Segments
 	r.Lost += o.Lost

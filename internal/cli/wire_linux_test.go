@@ -1,0 +1,107 @@
+package cli
+
+import (
+	ctls "crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
+	"github.com/weirmq/weir/internal/needs"
+	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/result"
+)
+
+// loopbackCertificate returns a certificate for 127.0.0.1.
+func loopbackCertificate(t *testing.T) ctls.Certificate {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.TLS.Certificates[0]
+}
+
+// wiredRun runs weir in a process of its own with --wire on, one message in flight, and returns its result.
+func wiredRun(t *testing.T, args ...string) *result.Result {
+	t.Helper()
+	needs.Time(t)
+	if err := series.CheckWire(); err != nil {
+		needs.Host(t, "ebpf", err)
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	self, out := filepath.Join(dir, "weir"), filepath.Join(dir, "r")
+	if err := os.Symlink(binary, self); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, append([]string{
+		"run", "--wire", "on", "--rate", "max", "--in-flight", "1", "--warmup", "500ms", "--measure", "3s", "--quiet", "--out", out,
+	}, args...)...)
+	if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() != int(Invalid) {
+		t.Fatalf("%v: %s", err, said)
+	}
+	saved, err := result.Read(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := saved.Result
+	if r.Wire == nil || r.Wire.Send == nil || r.Wire.E2E == nil {
+		t.Fatalf("%+v: want parts of send and e2e", r.Wire)
+	}
+	return r
+}
+
+// hiddenExact checks that the parts of nearly all messages are known exactly though TLS hides them, and that
+// they add up to the latency.
+func hiddenExact(t *testing.T, r *result.Result) {
+	t.Helper()
+	if !r.Wire.Encrypted {
+		t.Error("the result does not say that TLS hides the messages")
+	}
+	for _, x := range []struct {
+		what  string
+		parts *result.WireParts
+		all   *result.Dist
+		exact float64 // least share
+	}{
+		{"send", r.Wire.Send, r.Latency.Send.Service, 0.8},
+		{"e2e", r.Wire.E2E, r.Latency.E2E.Service, 0.2}, // a delivery may come when the next message has left
+	} {
+		p := x.parts
+		if p.Sampled < 100 || float64(p.Exact) < x.exact*float64(p.Sampled) {
+			t.Errorf("%s: %d of %d messages are known exactly", x.what, p.Exact, p.Sampled)
+		}
+		sum, known := 0.0, false
+		for _, d := range []*result.Dist{p.Held, p.HostOut, p.System, p.HostIn} {
+			if d.MeanNS != nil {
+				sum, known = sum+*d.MeanNS, true
+			}
+		}
+		// A sample's mean: host out includes what the client does before it writes.
+		if mean := x.all.MeanNS; !known || mean == nil || sum < *mean/3 || sum > *mean*3 {
+			t.Errorf("%s: the parts' means add up to %.0f ns; the latency has %v", x.what, sum, mean)
+		}
+		if p.System.Percentile(50).NS <= 0 {
+			t.Errorf("%s: wire and system took %d ns", x.what, p.System.Percentile(50).NS)
+		}
+	}
+}
+
+// TestWireSeesThroughTLS uses an embedded server.
+func TestWireSeesThroughTLS(t *testing.T) {
+	certificate := loopbackCertificate(t)
+	dir := t.TempDir()
+	s := natsdtest.Start(t, func(o *server.Options) {
+		o.TLS, o.TLSTimeout, o.JetStream, o.StoreDir = true, 60, true, dir
+		o.TLSConfig = &ctls.Config{Certificates: []ctls.Certificate{certificate}, MinVersion: ctls.VersionTLS12}
+	})
+	hiddenExact(t, wiredRun(t, "--driver", "jetstream", "--address", "tls://"+s.Addr().String(), "--option", "tls.insecure=yes"))
+}

@@ -1,0 +1,78 @@
+//go:build systems
+
+package cli
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/needs"
+)
+
+// mosquittoWithTLS starts a real server, and returns its address.
+func mosquittoWithTLS(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("mosquitto")
+	if err != nil {
+		if program = "/usr/sbin/mosquitto"; exec.Command(program, "-h").Run() != nil && !isFile(program) {
+			needs.Host(t, "mosquitto", err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.Addr().(*net.TCPAddr)
+	_ = l.Close()
+	dir := t.TempDir()
+	c := loopbackCertificate(t)
+	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\nuser root\ncertfile %s/cert\nkeyfile %[2]s/key\n", at.Port, dir)
+	for name, b := range map[string][]byte{
+		"cert": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}),
+		"key":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		"conf": []byte(conf),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(program, "-c", filepath.Join(dir, "conf"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if c, err := net.Dial("tcp", at.String()); err == nil {
+			_ = c.Close()
+			return at.String()
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("mosquitto does not listen")
+		}
+	}
+}
+
+func isFile(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// TestWireSeesThroughTLSOfMosquitto uses a real server.
+func TestWireSeesThroughTLSOfMosquitto(t *testing.T) {
+	at := mosquittoWithTLS(t)
+	hiddenExact(t, wiredRun(t, "--driver", "mqtt", "--address", at, "--option", "tls.insecure=yes", "--option", "qos=1"))
+}
