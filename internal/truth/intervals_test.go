@@ -20,6 +20,7 @@ import (
 // WEIR_COVERAGE=2000 does that many runs of every length, which takes minutes, and prints the table of
 // docs/method/intervals.md.
 func TestIntervalsCover(t *testing.T) {
+	needs.NoRace(t)
 	lengths, runs := []int{2, 10, 30}, func(seconds int) int { return 10 + 400/(seconds+3) }
 	if needs.Less() {
 		lengths = lengths[:1] // under the race detector a simulated second takes many times as long
