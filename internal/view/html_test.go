@@ -376,7 +376,7 @@ func TestUnknownIntervalIsNotDrawn(t *testing.T) {
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen, MeasureS: 10, HorizonS: 2.711}, Latency: result.Latency{Send: result.Send{Response: d}}}
 	text := rendered(t, Text, entry(r), Options{})
-	mentions(t, text, "not known", "0.900..3.00", "0.900..\n", " ..3.00", "horizon 2.71 s: of 40 runs as long", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate spells")
+	mentions(t, text, "not known", "0.900..3.00", "0.900..\n", " ..3.00", "horizon 2.71 s: of 40 runs as long", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate bursts")
 	page := html1(t, entry(r), Options{})
 	if strings.Contains(page, "NaN") {
 		t.Error("the page draws what is not known")
