@@ -100,7 +100,7 @@ func TestFailuresInOneEpisodeDecideNothing(t *testing.T) {
 	}{
 		"none":  {func(int) uint64 { return 0 }, true},
 		"apart": {func(int) uint64 { return 50 }, true},
-		"one spell": {func(i int) uint64 {
+		"one burst": {func(i int) uint64 {
 			if i/10 == 3 {
 				return 500
 			}
