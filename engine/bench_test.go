@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/stamp"
 	"github.com/weirmq/weir/measure"
@@ -238,6 +239,7 @@ func mallocs(t *testing.T, n uint64) uint64 {
 
 // Compares two runs, to cancel out what opening, reading once a second and closing allocate.
 func TestAMessageAllocatesNothing(t *testing.T) {
+	needs.NoRace(t)
 	const n = 1_000_000
 	short := mallocs(t, 1000)
 	if long := mallocs(t, n); long > short+n/1000 {

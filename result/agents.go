@@ -84,6 +84,22 @@ type AgentClock struct {
 	Steps     []Step  `json:"steps,omitempty"`  // detected clock steps
 	Exchanges int     `json:"exchanges"`        // number of clock exchanges behind this
 	Chrony    *Chrony `json:"chrony,omitempty"` // nil if chrony reports nothing on either host
+
+	// Course is the offset over the run: a line, or several with a step between each pair.
+	Course []ClockLine `json:"course,omitempty"`
+}
+
+// MostClockLines is how many lines of a course a result holds; the rest are left out.
+const MostClockLines = 64
+
+// A ClockLine is a period in which an agent's clock kept its rate. Its instants are since the run's epoch, by
+// that clock.
+type ClockLine struct {
+	FromNS   int64 `json:"from_ns"`
+	ToNS     int64 `json:"to_ns"`
+	OffsetNS int64 `json:"offset_ns"` // at FromNS, beyond the offset at the epoch
+	DriftPPB int64 `json:"drift_ppb"` // growth in ns per second
+	BoundNS  int64 `json:"bound_ns"`  // the true offset is no further from the line than that
 }
 
 // A Chrony compares what chrony reports for the wall clocks of an agent's host and of the

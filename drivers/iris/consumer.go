@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/fifo"
 	"github.com/weirmq/weir/drivers/internal/retry"
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
@@ -40,11 +41,11 @@ type feed struct {
 	sockets   sockets.Set
 	first     *session
 	markers   markers
-	queue     chan []byte   // answered requests
-	arrivals  arrivals      // messages that came through tunnels
-	owed      atomic.Int64  // arrivals that Deliver has not accepted
-	count     atomic.Uint64 // messages
-	busy      atomic.Bool   // in Deliver
+	queue     chan []byte          // answered requests
+	arrivals  *fifo.Queue[arrival] // messages that came through tunnels
+	owed      atomic.Int64         // arrivals that Deliver has not accepted
+	count     atomic.Uint64        // messages
+	busy      atomic.Bool          // in Deliver
 	delivered [1]driver.Delivery
 }
 
@@ -64,7 +65,7 @@ func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec, responds 
 		target, err := c.place(d)
 		f := &feed{
 			conn: c, events: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), at: c.cfg.at(spec.Index + i),
-			target: target, source: int32(i), responds: responds, queue: make(chan []byte, queued), arrivals: arrivals{some: make(chan struct{}, 1)},
+			target: target, source: int32(i), responds: responds, queue: make(chan []byte, queued), arrivals: fifo.New[arrival](),
 		}
 		x.feeds = append(x.feeds, f)
 		if err == nil {

@@ -61,7 +61,7 @@ func (k *inlets) take(e *event) error {
 			}
 		case !left:
 			k.f.owed.Add(1)
-			k.f.arrivals.add(arrival{x, message})
+			k.f.arrivals.Put(arrival{x, message})
 			return nil
 		}
 		if err == nil { // undelivered messages free their room at once
@@ -167,53 +167,18 @@ type arrival struct {
 	message []byte
 }
 
-// The arrivals are messages waiting for Deliver. The relay limits them: it sends at most the option
-// tunnel-buffer through each tunnel.
-type arrivals struct {
-	mu      sync.Mutex
-	waiting []arrival
-	some    chan struct{} // holds a token when messages wait
-}
-
-func (a *arrivals) add(x arrival) {
-	a.mu.Lock()
-	a.waiting = append(a.waiting, x)
-	a.mu.Unlock()
-	select {
-	case a.some <- struct{}{}:
-	default:
-	}
-}
-
-// swap returns the waiting messages, and stores later ones in spare.
-func (a *arrivals) swap(spare []arrival) []arrival {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := a.waiting
-	a.waiting = spare[:0]
-	return all
-}
-
-// deliverArrivals delivers messages that came through tunnels.
+// deliverArrivals delivers messages that came through tunnels. The relay limits how many wait: it
+// sends at most the option tunnel-buffer through each tunnel.
 func (f *feed) deliverArrivals(ctx context.Context, sink driver.Sink) {
-	var all []arrival
-	for {
-		select {
-		case <-f.arrivals.some:
-		case <-ctx.Done():
+	defer context.AfterFunc(ctx, f.arrivals.Close)()
+	for a := range f.arrivals.All() {
+		if ctx.Err() != nil {
 			return
 		}
-		all = f.arrivals.swap(all)
-		for i := range all {
-			if ctx.Err() != nil {
-				return
-			}
-			if err := f.deliver(sink, all[i].message); err != nil {
-				sink.Fault(err)
-			}
-			f.owed.Add(-1)
-			all[i].by.accepted(int64(len(all[i].message)), f.conn.cfg.TunnelBuffer)
-			all[i] = arrival{}
+		if err := f.deliver(sink, a.message); err != nil {
+			sink.Fault(err)
 		}
+		f.owed.Add(-1)
+		a.by.accepted(int64(len(a.message)), f.conn.cfg.TunnelBuffer)
 	}
 }

@@ -23,24 +23,11 @@ import (
 // says returns an address where each connection receives an answer and is closed.
 func says(t *testing.T, answer string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, answer)
-			_ = c.(*net.TCPConn).CloseWrite()
-			_, _ = io.Copy(io.Discard, c)
-			_ = c.Close()
-		}
-	}()
-	return l.Addr().String()
+	return trial.Serve(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, answer)
+		_ = c.(*net.TCPConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, c)
+	})
 }
 
 // TestNonIrisServerIsRejected uses servers with wrong answers.

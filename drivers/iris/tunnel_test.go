@@ -96,22 +96,7 @@ func TestMessagesMoveToRemainingConsumer(t *testing.T) {
 // allow. It sends the sizes of further messages to came.
 func stingy(t *testing.T, room uint64, allow <-chan uint64, came chan<- uint64) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { serveStingy(c, room, allow, came) })
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); all.Wait() })
-	return l.Addr().String()
+	return trial.Serve(t, func(c net.Conn) { serveStingy(c, room, allow, came) })
 }
 
 func serveStingy(c net.Conn, room uint64, allow <-chan uint64, came chan<- uint64) {

@@ -141,11 +141,7 @@ func (p *tunneller) Publish(ctx context.Context, m *driver.Message) {
 }
 
 func (l *outbox) send() {
-	for {
-		it, ok := l.queue.Take()
-		if !ok {
-			return
-		}
+	for it := range l.queue.All() {
 		if err := l.sendOne(it); err != nil {
 			l.p.Complete(it.m, err)
 		}

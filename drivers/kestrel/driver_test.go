@@ -55,22 +55,8 @@ func TestFailedSetKeepsConnection(t *testing.T) {
 }
 
 func TestForeignProtocolIsRejected(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
-			_ = c.Close()
-		}
-	}()
-	_, err = trial.Open(t, Definition(), driver.Run{ID: "other"}, nil, "address", l.Addr().String())
+	address := trial.Serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	_, err := trial.Open(t, Definition(), driver.Run{ID: "other"}, nil, "address", address)
 	if err == nil {
 		t.Fatal("an HTTP server is taken for Kestrel")
 	}

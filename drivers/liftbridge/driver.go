@@ -158,10 +158,8 @@ func (c *Config) connectTo(ctx context.Context, at string) (client.Client, error
 
 // end closes a client, which may wait for the network.
 func end(k client.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
 	if k != nil {
-		gate.Within(ctx, func() { _ = k.Close() }, nil)
+		_ = gate.End(context.Background(), time.Second, func() { _ = k.Close() })
 	}
 }
 

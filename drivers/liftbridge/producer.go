@@ -79,7 +79,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 
 // send sends queued messages. The client copies a message before sending it.
 func (p *producer) send() {
-	for s, ok := p.queue.Take(); ok; s, ok = p.queue.Take() {
+	for s := range p.queue.All() {
 		if p.life.Err() != nil {
 			p.Ended(s.key, driver.ErrClosed)
 			continue

@@ -91,7 +91,7 @@ func (x *consumer) connect(ctx context.Context) (*line, error) {
 	defer cancel()
 	if err := x.subscribe(ctx, l); err != nil {
 		l.close(true)
-		return nil, words.Unreachable(err)
+		return nil, errorMap.Unreachable(err)
 	}
 	x.now.Store(l)
 	return l, nil

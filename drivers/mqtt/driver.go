@@ -71,8 +71,8 @@ type Config struct {
 	Version       string        `option:"version" allowed:"3.1.1,5" help:"Version of the protocol."`
 	QoS           int           `option:"qos" min:"0" max:"2" firm:"1" help:"Quality of service of messages and of subscriptions: 0 at most once, 1 at least once, 2 exactly once."`
 	Shared        bool          `option:"shared" help:"Consumers of one subscription share its messages ($share). no: a plain subscription, with one consumer."`
-	MaxInflight   int           `option:"max-inflight" min:"1" max:"65535" zero:"yes" help:"Messages that a producer has sent and that are not confirmed. 0: as many as the server reports, or 20 with version 3.1.1, which tells nothing."`
-	KeepAlive     time.Duration `option:"keep-alive" min:"5s" max:"65535s" unit:"1s" zero:"yes" help:"How often a silent client tells that it is there; 0: never."`
+	MaxInflight   int           `option:"max-inflight" min:"1" max:"65535" zero:"yes" help:"Messages that a producer has sent and that are not confirmed. 0: as many as the server reports, or 20 with version 3.1.1, which has no such field."`
+	KeepAlive     time.Duration `option:"keep-alive" min:"5s" max:"65535s" unit:"1s" zero:"yes" help:"How often a silent client sends a ping; 0: never."`
 	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time to connect, and longest time of one question and of one write."`
 	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
 
@@ -186,7 +186,7 @@ func (c *conn) sum(ctx context.Context, subscription string) (sum uint64, err er
 	for _, e := range c.ends.Of(subscription) {
 		n, err := e.left(ctx)
 		if err != nil {
-			return 0, words.Unreachable(err)
+			return 0, errorMap.Unreachable(err)
 		}
 		sum += n
 	}
@@ -215,10 +215,10 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	defer cancel()
 	var set sockets.Set
 	defer set.Refuse()
-	told := make(chan [2]string, 2) // topic and text
+	received := make(chan [2]string, 2) // topic and text
 	l, err := c.cfg.dial(ctx, &set, plan{take: func(topic string, payload []byte, _ bool) bool {
 		select {
-		case told <- [2]string{topic, string(payload)}:
+		case received <- [2]string{topic, string(payload)}:
 		default:
 		}
 		return true
@@ -232,7 +232,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		err = l.ask(ctx)
 	}
 	if err != nil {
-		return f, words.Unreachable(err)
+		return f, errorMap.Unreachable(err)
 	}
 	f.Settings["receive-maximum"], f.Settings["maximum-packet-size"] = number(uint64(l.most.inflight)), number(uint64(l.most.packet))
 	level := int(min(granted[0], l.most.qos))
@@ -243,10 +243,10 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return f, fmt.Errorf("qos %d: the server grants %d: %w", c.cfg.QoS, level, driver.ErrUnsupported)
 	}
 	late := time.After(versionWait)
-	for range cap(told) {
+	for range cap(received) {
 		select {
-		case t := <-told:
-			c.tell(&f, t[0], t[1])
+		case t := <-received:
+			c.addFact(&f, t[0], t[1])
 		case <-late:
 			return f, nil
 		case <-ctx.Done():
@@ -256,8 +256,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// tell adds a message from one of the broker's topics to the facts.
-func (c *conn) tell(f *driver.Facts, topic, text string) {
+// addFact adds a message from one of the broker's topics to the facts.
+func (c *conn) addFact(f *driver.Facts, topic, text string) {
 	if topic == droppedTopic {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 			f.Discarded = []driver.Discarded{{Counter: topic, Messages: n}}

@@ -65,7 +65,7 @@ func (c *Config) five(ctx context.Context, l *line) error {
 		OnServerDisconnect: func(d *paho.Disconnect) {
 			l.fail(fmt.Errorf("%w: the server closed it: %w", driver.ErrDisconnected, reason(d.ReasonCode)))
 		},
-		OnClientError: func(err error) { l.fail(words.Lost(err)) },
+		OnClientError: func(err error) { l.fail(errorMap.Lost(err)) },
 	})
 	// Mosquitto does not save a session that began with Clean Start. The client ID is new.
 	p := &paho.Connect{
@@ -158,7 +158,7 @@ func (f *five) flush() {
 	f.send(nil)
 	err := f.lost
 	if err != nil {
-		err = words.Lost(err)
+		err = errorMap.Lost(err)
 	}
 	for i, m := range f.unasked {
 		f.unasked[i] = nil
@@ -222,7 +222,7 @@ func (f *five) answered(id uint16, code byte) {
 	}
 	var err error
 	if code >= refused {
-		err = words.Cause(reason(code))
+		err = errorMap.Cause(reason(code))
 	}
 	f.l.complete(m, err)
 }

@@ -129,7 +129,7 @@ func (c *Config) dial(ctx context.Context, set *sockets.Set, p plan) (*line, err
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return nil, fmt.Errorf("%s: %w", at.HostPort(), words.Unreachable(err))
+		return nil, fmt.Errorf("%s: %w", at.HostPort(), errorMap.Unreachable(err))
 	}
 	return l, nil
 }
@@ -199,8 +199,8 @@ var refusals = failure.Table{
 	v3.ErrorRefusedServerUnavailable: driver.ErrUnreachable,
 }
 
-// words maps errors to the contract's. The client itself refuses what the server does not support.
-var words = failure.Map{Is: func(err error) error {
+// errorMap maps errors to the contract's. The client itself refuses what the server does not support.
+var errorMap = failure.Map{Is: func(err error) error {
 	var r reason
 	if errors.As(err, &r) {
 		return reasons[r].is

@@ -135,8 +135,8 @@ func TestTheGuaranteeFollowsTheLevel(t *testing.T) {
 			if f.Confirms != (driver.Confirms{Guarantee: want}) || f.Name != "mosquitto" || !strings.HasPrefix(f.Version, "2.") || f.Settings["granted-qos"] != fmt.Sprint(qos) {
 				t.Errorf("version %s, QoS %d: %+v", version, qos, f)
 			}
-			if told := f.Settings["receive-maximum"]; version == version5 && told != "20" || version == version3 && told != "not told" {
-				t.Errorf("version %s: receive-maximum %s", version, told)
+			if most := f.Settings["receive-maximum"]; version == version5 && most != "20" || version == version3 && most != "not told" {
+				t.Errorf("version %s: receive-maximum %s", version, most)
 			}
 		}
 		_, err := trial.Open(t, Definition(), driver.Run{ID: "low"}, low, "version", version, "qos", "2")
@@ -248,7 +248,7 @@ func TestExactlyOnceNeedsVersionFive(t *testing.T) {
 		trial.Eventually(func() bool { _, lost := has(x); return lost != nil })
 		settle(t, c)
 		if times, again := times(x, "0"); times != want || again != want-1 {
-			t.Errorf("version %s: the message came %d times, %d of them told as redelivered", version, times, again)
+			t.Errorf("version %s: the message came %d times, %d of them flagged as redelivered", version, times, again)
 		}
 	}
 }
@@ -328,8 +328,8 @@ func TestServerPersistence(t *testing.T) {
 			if strings.HasSuffix(name, "v3") {
 				options["version"] = []string{version3}
 			}
-			told := make(chan string, 100)
-			c := open(t, driver.Run{Event: func(kind, text string) { told <- kind }}, options)
+			events := make(chan string, 100)
+			c := open(t, driver.Run{Event: func(kind, text string) { events <- kind }}, options)
 			hold := make(chan struct{})
 			x, _ := subscribe(t, c, hold)
 			p, f := trial.Producer(t, c, "d")
@@ -350,7 +350,7 @@ func TestServerPersistence(t *testing.T) {
 			if err := server.Start(); err != nil {
 				t.Fatal(err)
 			}
-			if !trial.Eventually(func() bool { return len(told) >= 2 }) || <-told != "reconnect" {
+			if !trial.Eventually(func() bool { return len(events) >= 2 }) || <-events != "reconnect" {
 				t.Fatal("the ends do not connect again")
 			}
 			settle(t, c)
@@ -522,7 +522,7 @@ func (nowhere) Deliver([]driver.Delivery) error { return nil }
 
 func TestReasonsOfTheStandard(t *testing.T) {
 	for code, want := range map[byte]error{packets.ConnackNotAuthorized: driver.ErrAuth, packets.PubackQuotaExceeded: driver.ErrOverloaded, 0x95: driver.ErrTooLarge} {
-		if err := words.Cause(reason(code)); !errors.Is(err, want) {
+		if err := errorMap.Cause(reason(code)); !errors.Is(err, want) {
 			t.Errorf("0x%02X: %v", code, err)
 		}
 	}

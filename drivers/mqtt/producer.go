@@ -87,12 +87,12 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 
 // window returns how many messages a producer may have in flight, given the server's limit; 0: none
 // stated.
-func (c *Config) window(told int) int {
+func (c *Config) window(stated int) int {
 	switch {
-	case c.MaxInflight > 0 && told > 0:
-		return min(c.MaxInflight, told)
-	case c.MaxInflight+told > 0:
-		return c.MaxInflight + told
+	case c.MaxInflight > 0 && stated > 0:
+		return min(c.MaxInflight, stated)
+	case c.MaxInflight+stated > 0:
+		return c.MaxInflight + stated
 	}
 	return window
 }

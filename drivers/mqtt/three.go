@@ -42,7 +42,7 @@ func (c *Config) three(ctx context.Context, l *line) error {
 			return &buffered{l.socket, bufio.NewReaderSize(l.socket, readAhead)}, nil
 		}).
 		SetDefaultPublishHandler(t.take).
-		SetConnectionLostHandler(func(_ paho.Client, err error) { l.fail(words.Lost(err)) })
+		SetConnectionLostHandler(func(_ paho.Client, err error) { l.fail(errorMap.Lost(err)) })
 	t.client = paho.NewClient(o)
 	t.all.Go(t.confirm)
 	err := t.wait(ctx, t.client.Connect())
@@ -87,7 +87,7 @@ func (t *three) confirm() {
 		if !latch.Closed(r.Done()) {
 			err = context.Cause(t.l.life)
 		} else if err = r.Error(); err != nil {
-			err = words.Lost(err)
+			err = errorMap.Lost(err)
 		}
 		t.l.complete(r.m, err)
 	}

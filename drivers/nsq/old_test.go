@@ -10,33 +10,17 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // TestServerWithoutConfigEndpointIsTooOld uses a server that reports its identity, but lacks
 // /config.
 func TestServerWithoutConfigEndpointIsTooOld(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	answering := make(chan struct{})
-	go func() {
-		defer close(answering)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Read(make([]byte, 4096))
-			answer := `{"version": "0.2.20", "tls_v1": false, "auth_required": false}`
-			_, _ = c.Write(append([]byte{0, 0, 0, byte(len(answer) + 4), 0, 0, 0, 0}, answer...))
-			_, _ = io.Copy(io.Discard, c)
-			_ = c.Close()
-		}
-	}()
-	t.Cleanup(func() {
-		_ = l.Close()
-		<-answering
+	address := trial.Serve(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 4096))
+		answer := `{"version": "0.2.20", "tls_v1": false, "auth_required": false}`
+		_, _ = c.Write(append([]byte{0, 0, 0, byte(len(answer) + 4), 0, 0, 0, 0}, answer...))
+		_, _ = io.Copy(io.Discard, c)
 	})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/info" {
@@ -46,7 +30,7 @@ func TestServerWithoutConfigEndpointIsTooOld(t *testing.T) {
 		_, _ = io.WriteString(w, `{"version": "0.2.20"}`)
 	}))
 	t.Cleanup(web.Close)
-	c, err := tryOpen(t, driver.Run{ID: "x"}, map[string][]string{"address": {l.Addr().String()}, "http": {web.URL}})
+	c, err := tryOpen(t, driver.Run{ID: "x"}, map[string][]string{"address": {address}, "http": {web.URL}})
 	if err == nil {
 		_ = c.Close(t.Context())
 	}

@@ -109,29 +109,17 @@ func TestMessagesPassPlainTCP(t *testing.T) {
 // TestRequiredTLSNeverSendsPlaintextSecret uses a server without TLS that requests a secret, and
 // records what it receives.
 func TestRequiredTLSNeverSendsPlaintextSecret(t *testing.T) {
-	s, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	said := make(chan string, 10)
-	go func() {
-		for {
-			c, err := s.Accept()
-			if err != nil {
-				return
-			}
-			r := bufio.NewReader(c)
-			b := make([]byte, 4096)
-			n, _ := r.Read(b)
-			answer := `{"version": "1.3.0", "tls_v1": false, "auth_required": true, "max_rdy_count": 1}`
-			_, _ = c.Write(append([]byte{0, 0, 0, byte(len(answer) + 4), 0, 0, 0, 0}, answer...))
-			more, _ := io.ReadAll(r)
-			said <- string(b[:n]) + string(more)
-			_ = c.Close()
-		}
-	}()
-	_, err = tryOpen(t, driver.Run{ID: "x"}, map[string][]string{"address": {"tls://" + s.Addr().String()}, "token": {secret}})
+	address := trial.Serve(t, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		b := make([]byte, 4096)
+		n, _ := r.Read(b)
+		answer := `{"version": "1.3.0", "tls_v1": false, "auth_required": true, "max_rdy_count": 1}`
+		_, _ = c.Write(append([]byte{0, 0, 0, byte(len(answer) + 4), 0, 0, 0, 0}, answer...))
+		more, _ := io.ReadAll(r)
+		said <- string(b[:n]) + string(more)
+	})
+	_, err := tryOpen(t, driver.Run{ID: "x"}, map[string][]string{"address": {"tls://" + address}, "token": {secret}})
 	if !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("open: %v", err)
 	}

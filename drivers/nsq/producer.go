@@ -261,11 +261,6 @@ func (p *producer) Close(ctx context.Context) error {
 		p.now.End()
 		p.listening.Wait()
 		p.ends.Go(p.now.Now().kill)
-		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
-		defer cancel()
-		if !gate.Within(ctx, p.ends.Wait, nil) {
-			return driver.ErrAbandoned
-		}
-		return nil
+		return gate.End(context.Background(), stopLimit, p.ends.Wait)
 	})
 }

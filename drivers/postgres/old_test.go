@@ -11,24 +11,14 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// claims answers one connection as a server of some version that is, or is not, a standby, with the
+// claims answers connections as a server of some version that is, or is not, a standby, with the
 // same answer to everything.
 func claims(t *testing.T, number, version, standby string) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer func() { _ = c.Close() }()
+	return trial.Serve(t, func(c net.Conn) {
 		b := pgproto3.NewBackend(c, c)
 		if _, err := b.ReceiveStartupMessage(); err != nil {
 			return
@@ -52,12 +42,7 @@ func claims(t *testing.T, number, version, standby string) (address string) {
 			b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
 			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 		}
-	}()
-	t.Cleanup(func() {
-		_ = l.Close()
-		<-ended
 	})
-	return l.Addr().String()
 }
 
 func TestOldServerIsRejected(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/gate"
 )
 
 // queueSize is the client's default: how many messages of a partition the broker may send ahead.
@@ -164,6 +165,6 @@ func (p *part) deliver(sink driver.Sink, m client.Message) {
 // Close implements driver.Consumer. The client sends its buffered acknowledgements, and gives back
 // messages that were not taken.
 func (x *consumer) Close(ctx context.Context) error {
-	_ = end(ctx, x.client.Close)
+	_ = gate.End(ctx, endLimit, x.client.Close)
 	return nil
 }

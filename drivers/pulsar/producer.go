@@ -107,27 +107,15 @@ func (s *slot) end(_ client.MessageID, _ *client.ProducerMessage, err error) {
 }
 
 // endLimit is how long closing the client may take in addition to messages in flight. It waits for
-// the broker's answer for each partition.
+// the broker's answer for each partition, at most for the option timeout.
 const endLimit = 5 * time.Second
 
 // Close implements driver.Producer. It waits for messages in flight, within ctx and 2 s.
 func (p *producer) Close(ctx context.Context) error {
 	defer p.ended()
-	err := p.Set.Close(ctx, func() error { return end(ctx, p.client.Close) })
+	err := p.Set.Close(ctx, func() error { return gate.End(ctx, endLimit, p.client.Close) })
 	if errors.Is(err, driver.ErrAbandoned) {
 		return nil
 	}
 	return err
-}
-
-// end waits for a call that takes no context, within ctx and endLimit. After that, the call
-// continues in the background, at most for the option timeout, and the result is
-// driver.ErrAbandoned.
-func end(ctx context.Context, call func()) error {
-	ctx, cancel := context.WithTimeout(ctx, endLimit)
-	defer cancel()
-	if !gate.Within(ctx, call, nil) {
-		return driver.ErrAbandoned
-	}
-	return nil
 }

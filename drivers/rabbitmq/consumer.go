@@ -113,7 +113,7 @@ func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error)
 	}
 	s.link = l
 	x.conn.sessions.Add(s, x.spec.Subscription)
-	l.tellBlocked(x.conn.run, x.name)
+	l.reportBlocked(x.conn.run, x.name)
 	stop := context.AfterFunc(ctx, l.kill)
 	defer stop()
 	for i, q := range x.queues {
@@ -126,7 +126,7 @@ func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error)
 			if ctx.Err() != nil {
 				return nil, unreachable(ctx.Err())
 			}
-			return nil, fmt.Errorf("queue %s: %w", q, words.Cause(err))
+			return nil, fmt.Errorf("queue %s: %w", q, errorMap.Cause(err))
 		}
 		s.feeds = append(s.feeds, f)
 	}
@@ -196,7 +196,7 @@ func (s *session) run(ctx context.Context) error {
 		for _, f := range s.feeds {
 			// The answer implies that the earlier acknowledgements have arrived.
 			if err := f.channel.Cancel(f.tag, false); err != nil && unsure == nil {
-				unsure = fmt.Errorf("last settlements: %w", words.Cause(err))
+				unsure = fmt.Errorf("last settlements: %w", errorMap.Cause(err))
 			}
 		}
 		if !late.Stop() {

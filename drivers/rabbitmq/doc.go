@@ -1,5 +1,5 @@
 // Package rabbitmq drives RabbitMQ: classic and quorum queues behind exchanges,
-// over AMQP 0-9-1. The driver's page, page.md, says what weir's words are there.
+// over AMQP 0-9-1. The driver's page, page.md, says what weir's terms mean there.
 //
 // # Names
 //
@@ -9,7 +9,7 @@
 // (https://www.rabbitmq.com/docs/ae), so that it is confirmed and kept as the rest is. A
 // destination that exists already is not changed. Behind an existing exchange weir makes
 // queues weir.<run>.<destination>.<subscription>, which Conn.Close removes. The management
-// plugin tells the type of an existing queue. Without it, the driver declares the queue
+// plugin reports the type of an existing queue. Without it, the driver declares the queue
 // again with an impossible type, and reads the server's refusal.
 //
 // # What a confirmation means
@@ -30,7 +30,7 @@
 // has taken its last byte.
 //
 // A message larger than the server's max_message_size ends the channel, and all that is
-// in flight on it. The server does not tell its limit. A producer that knows its largest
+// in flight on it. The server does not report its limit. A producer that knows its largest
 // message therefore sends one of that size to nowhere when it is opened.
 //
 // # What the client does, and what is done below it

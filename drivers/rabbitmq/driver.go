@@ -62,6 +62,7 @@ type conn struct {
 	tls       *tls.Config // nil: none
 	addresses []string
 	release   rabbitserver.Version // of the oldest node
+	lavinMQ   bool                 // not RabbitMQ: the release is 0, and says nothing
 	admin     admin
 	http      *management // nil: none
 	metrics   *metrics    // nil: none
@@ -148,10 +149,14 @@ func (c *conn) meet(ctx context.Context) error {
 	return err
 }
 
-// check returns an error for servers that are not RabbitMQ, or too old. During a rolling upgrade,
+// check returns an error for servers that are neither RabbitMQ nor LavinMQ, or too old. During a rolling upgrade,
 // the oldest node decides.
 func (c *conn) check(links []*link) error {
 	for i, l := range links {
+		if l.property("product") == "LavinMQ" { // numbers its releases differently
+			c.lavinMQ = true
+			continue
+		}
 		r, err := rabbitserver.Release(l.property("version"))
 		if err != nil {
 			return fmt.Errorf("%s: %w: %q: %w", l.address, driver.ErrUnsupported, l.property("product"), err)

@@ -16,9 +16,9 @@ import (
 // oversize matches the server's error for a message that is too large.
 var oversize = regexp.MustCompile(`message size (\d+) is larger than configured max size`)
 
-// words maps the client's errors, which carry a protocol code
+// errorMap maps the client's errors, which carry a protocol code
 // (https://www.rabbitmq.com/amqp-0-9-1-reference#constants).
-var words = failure.Map{Is: func(err error) error {
+var errorMap = failure.Map{Is: func(err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) {
 		return nil
@@ -52,11 +52,11 @@ var words = failure.Map{Is: func(err error) error {
 	default: // 320, and the client's own codes: 501, 504
 		is = driver.ErrDisconnected
 	}
-	return failure.Said(is, err, told(e))
+	return failure.Said(is, err, describe(e))
 }}
 
-// told returns a protocol error's text, with its code if the server sent it.
-func told(e *client.Error) string {
+// describe returns a protocol error's text, with its code if the server sent it.
+func describe(e *client.Error) string {
 	if !e.Server {
 		return failure.Map{}.Plain(errors.New(e.Reason)).Error()
 	}
@@ -69,10 +69,10 @@ func lost(e *client.Error) error {
 	if e == nil {
 		return fmt.Errorf("%w: closed", driver.ErrDisconnected)
 	}
-	if err := words.Cause(e); !failure.Hopeless(err) {
+	if err := errorMap.Cause(e); !failure.Hopeless(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %s", driver.ErrDisconnected, told(e))
+	return fmt.Errorf("%w: %s", driver.ErrDisconnected, describe(e))
 }
 
 // unreachable maps an error of the network or a context to ErrUnreachable.
@@ -80,5 +80,5 @@ func unreachable(err error) error {
 	if driver.IsContract(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", driver.ErrUnreachable, words.Plain(err))
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, errorMap.Plain(err))
 }

@@ -115,6 +115,9 @@ func (c *conn) storage(ctx context.Context, destination string, k queueKind) que
 
 // confirms returns what a confirmation means for a kind of queue.
 func (c *conn) confirms(k queueKind) driver.Confirms {
+	if c.lavinMQ { // the other settings mean what they say of RabbitMQ alone
+		return guarantees.Of(driver.KnownOf(&c.cfg, "confirm"))
+	}
 	known := c.cfg.known(k)
 	known["version"] = fmt.Sprintf("%d.%d", c.release[0], c.release[1])
 	return guarantees.Of(known)

@@ -84,16 +84,16 @@ func (c *conn) dial(ctx context.Context, address, name string, hears listener) (
 	case errors.Is(err, client.ErrVhost):
 		return nil, fmt.Errorf("%w: closed when the vhost %s was opened", driver.ErrAuth, c.cfg.Vhost)
 	}
-	if err = words.Cause(err); errors.Is(err, driver.ErrDisconnected) {
+	if err = errorMap.Cause(err); errors.Is(err, driver.ErrDisconnected) {
 		// It accepted the connection, but does not speak AMQP.
 		err = fmt.Errorf("%w: what answers is not RabbitMQ, or is just ending: %w", driver.ErrUnreachable, err)
 	}
 	return nil, err
 }
 
-// tellBlocked reports when the server stops and resumes reading from the connection, until the
+// reportBlocked reports when the server stops and resumes reading from the connection, until the
 // connection ends.
-func (l *link) tellBlocked(run driver.Run, who string) {
+func (l *link) reportBlocked(run driver.Run, who string) {
 	blocked := l.NotifyBlocked(make(chan client.Blocking, 16))
 	l.hearing.Go(func() {
 		defer run.Unblocked(who)
@@ -197,7 +197,7 @@ func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: no answer: %w", driver.ErrUnreachable, ctx.Err())
 	}
-	return words.Cause(err)
+	return errorMap.Cause(err)
 }
 
 // reach connects to the first node that answers, starting with the one at index.

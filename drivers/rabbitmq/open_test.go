@@ -15,37 +15,10 @@ import (
 
 const secret = "hunter2-geheim"
 
-// serve serves connections until the end of the test.
-func serve(t *testing.T, l net.Listener, with func(net.Conn)) string {
-	t.Helper()
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				with(c)
-				_ = c.Close()
-			})
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		all.Wait()
-	})
-	return l.Addr().String()
-}
-
 // says is a server that starts like an AMQP server with properties, and answers tune and open to
 // anything.
 func says(t *testing.T, properties map[string]string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	long := func(b []byte, s string) []byte {
 		return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
 	}
@@ -56,7 +29,7 @@ func says(t *testing.T, properties map[string]string) string {
 	}
 	start := long(append([]byte{0, 10, 0, 10, 0, 9}, long(nil, string(table))...), "PLAIN")
 	start = long(start, "en_US")
-	return serve(t, l, func(c net.Conn) {
+	return trial.Serve(t, func(c net.Conn) {
 		send := func(payload ...byte) {
 			_, _ = c.Write(append(append([]byte{1, 0, 0}, binary.BigEndian.AppendUint32(nil, uint32(len(payload)))...), append(payload, 0xCE)...))
 		}
@@ -87,6 +60,20 @@ func says(t *testing.T, properties map[string]string) string {
 	})
 }
 
+// TestLavinMQConfirmsReceived uses a server with LavinMQ's properties: nothing in RabbitMQ's
+// documentation holds for what it stores.
+func TestLavinMQConfirmsReceived(t *testing.T) {
+	address := says(t, map[string]string{"product": "LavinMQ", "version": "2.3.0"})
+	for confirm, want := range map[string]driver.Guarantee{"yes": driver.Received, "no": driver.Written} {
+		c := open(t, driver.Run{ID: "lavin"}, map[string][]string{"address": {address}, "confirm": {confirm}})
+		for _, k := range []queueKind{{kind: classic, durable: true, version: "1", replicas: 1}, {kind: quorum, durable: true, replicas: 3}} {
+			if got := c.confirms(k); got != (driver.Confirms{Guarantee: want}) {
+				t.Errorf("confirm %s, %s: %+v", confirm, k.kind, got)
+			}
+		}
+	}
+}
+
 func TestOpenErrorsAreExplained(t *testing.T) {
 	s := shared.Up(t, 1)
 	address, manage := s.Address[0], strings.TrimPrefix(s.Options["management"][0], "http://")
@@ -95,11 +82,7 @@ func TestOpenErrorsAreExplained(t *testing.T) {
 	tlsAddress := trial.Encrypted(t, address, ca, key)
 	put(t, s, "users/ann", map[string]any{"password": secret, "tags": ""})
 	put(t, s, "vhosts/other", map[string]any{})
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = silent.Close() }()
+	silent := trial.Serve(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	var all sync.WaitGroup // some wait for seconds
 	for _, tc := range []struct {
 		name    string
@@ -109,7 +92,7 @@ func TestOpenErrorsAreExplained(t *testing.T) {
 	}{
 		{"the address of the HTTP interface", map[string][]string{"address": {manage}}, driver.ErrUnreachable, manage + ": "},
 		{"one address of two", map[string][]string{"address": {address, "127.0.0.1:1"}}, driver.ErrUnreachable, "127.0.0.1:1: "},
-		{"who accepts and says nothing", map[string][]string{"address": {silent.Addr().String()}}, driver.ErrUnreachable, "no answer in time"},
+		{"who accepts and says nothing", map[string][]string{"address": {silent}}, driver.ErrUnreachable, "no answer in time"},
 		{"a wrong password", map[string][]string{"address": {address}, "user": {"ann"}, "password": {"wrong-" + secret}}, driver.ErrAuth, "user ann"},
 		{"a user who is not there", map[string][]string{"address": {address}, "user": {"bob"}}, driver.ErrAuth, "user bob"},
 		{"a vhost that is not there", map[string][]string{"address": {address}, "vhost": {"nosuch"}}, driver.ErrUnsupported, "vhost nosuch not found"},
@@ -135,7 +118,7 @@ func TestOpenErrorsAreExplained(t *testing.T) {
 				t.Errorf("%s: %v; want %q, which is %v", tc.name, err, tc.want, tc.is)
 			}
 			if strings.Contains(err.Error(), secret) {
-				t.Errorf("%s: tells the secret: %v", tc.name, err)
+				t.Errorf("%s: reveals the secret: %v", tc.name, err)
 			}
 		})
 	}

@@ -40,9 +40,9 @@ type Config struct {
 	Existing   string `option:"existing" allowed:"queue,exchange" help:"What the names of existing destinations are."`
 	RoutingKey string `option:"routing-key" help:"Routing key of messages to an existing exchange, and by which subscriptions are bound to it; none: the destination's name, and for a topic exchange # to bind by."`
 
-	Management []string `option:"management" help:"URLs of the management plugin's HTTP interface, the first that answers is used: tells the nodes, and what queues there really are; none: what AMQP tells."`
+	Management []string `option:"management" help:"URLs of the management plugin's HTTP interface, of which the first that answers is used: it reports the nodes and the real type of queues; none: only what AMQP reports."`
 
-	Metrics []string `option:"metrics" help:"URLs of the Prometheus plugin of every node (port 15692): tells how many messages the servers have dropped; none: it is not told."`
+	Metrics []string `option:"metrics" help:"URLs of the Prometheus plugin of every node (port 15692), which reports how many messages the servers have dropped; none: that is not known."`
 
 	Heartbeat     time.Duration `option:"heartbeat" min:"1s" max:"10m" help:"How often either side says that it is there; one and a half without a word end the connection."`
 	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to connect again."`

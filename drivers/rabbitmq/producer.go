@@ -79,14 +79,14 @@ func (c *conn) fits(ctx context.Context, size int) error {
 	}
 	defer l.end()
 	var blocked atomic.Pointer[string]
-	l.tellBlocked(driver.Run{Block: func(_, why string) {
+	l.reportBlocked(driver.Run{Block: func(_, why string) {
 		if why != "" {
 			blocked.Store(&why)
 		}
 	}}, "")
 	stop := context.AfterFunc(ctx, l.kill)
 	defer stop()
-	err = words.Cause(l.try(ctx, name("weir", c.run.ID)+".none", size))
+	err = errorMap.Cause(l.try(ctx, name("weir", c.run.ID)+".none", size))
 	switch why := blocked.Load(); {
 	case ctx.Err() != nil && why != nil:
 		return fmt.Errorf("%w: %s", driver.ErrBlocked, *why)
@@ -129,7 +129,7 @@ func (p *producer) connect(ctx context.Context) (*outlet, error) {
 	if o.link, err = p.conn.reach(ctx, p.name, p.index, o); err != nil {
 		return nil, err
 	}
-	o.tellBlocked(p.conn.run, p.name)
+	o.reportBlocked(p.conn.run, p.name)
 	stop := context.AfterFunc(ctx, o.kill)
 	defer stop()
 	if err := o.begin(); err != nil {
@@ -137,7 +137,7 @@ func (p *producer) connect(ctx context.Context) (*outlet, error) {
 		if ctx.Err() != nil {
 			return nil, unreachable(ctx.Err())
 		}
-		return nil, words.Cause(err)
+		return nil, errorMap.Cause(err)
 	}
 	return o, nil
 }

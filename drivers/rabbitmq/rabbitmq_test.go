@@ -111,7 +111,7 @@ func TestUnconfirmedPublishCompletesOnWrite(t *testing.T) {
 	if i := slices.IndexFunc(l.Errs, func(err error) bool { return err != nil }); i >= 0 {
 		t.Error(l.Errs[i])
 	}
-	// The sender is no longer told that its queues are gone.
+	// From here on, the sender gets no answer that its queues are gone.
 	by(t, c, func(ch *client.Channel) error {
 		at := mustPlace(t, c, "d")
 		return errors.Join(ch.QueueUnbind(at.queue, "", at.rest, nil), ch.QueueUnbind(c.subscriptionQueue("s", "d", false), at.binding, at.exchange, nil))

@@ -104,7 +104,7 @@ func (c *conn) refuses(k queueKind) error {
 	case k.kind == quorum && !k.durable:
 		return fmt.Errorf("%d replicas: a quorum queue is durable (option durable: yes): %w", n, driver.ErrUnsupported)
 	case n > 1 && c.http == nil && n > len(c.addresses):
-		return fmt.Errorf("%d replicas: AMQP does not tell how many a queue has, and there are %d addresses (option management, or as many addresses as replicas): %w",
+		return fmt.Errorf("%d replicas: AMQP does not report how many a queue has, and there are %d addresses (option management, or as many addresses as replicas): %w",
 			n, len(c.addresses), driver.ErrUnsupported)
 	}
 	return nil
@@ -122,6 +122,8 @@ func (c *conn) askedVersion() string {
 // otherwise "".
 func (c *conn) onlyVersion() string {
 	switch {
+	case c.lavinMQ:
+		return ""
 	case c.release.Before(3, 10):
 		return "1"
 	case c.release.Before(4, 0):

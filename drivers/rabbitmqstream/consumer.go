@@ -254,7 +254,7 @@ func (p *part) store(c *stream.Consumer) {
 	}
 	p.stored = place
 	if err := c.StoreCustomOffset(int64(place - 1)); err != nil {
-		p.sink.Fault(fmt.Errorf("offset not stored: %w", clientWords.Lost(err)))
+		p.sink.Fault(fmt.Errorf("offset not stored: %w", errorMap.Lost(err)))
 	}
 }
 
@@ -294,7 +294,7 @@ func (p *part) await() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 	defer cancel()
-	late := errors.New("the server does not tell that it has the last offset")
+	late := errors.New("the server does not report that it has the last offset")
 	err := retry.While(ctx, 5*time.Millisecond, func(err error) bool { return errors.Is(err, late) }, func() error {
 		has, _, err := p.x.conn.resumed(ctx, p.reference, p.stream)
 		if err == nil && has < place {

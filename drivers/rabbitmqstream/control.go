@@ -201,11 +201,7 @@ func (k *control) topology(stream string) (topology, error) {
 	if err != nil {
 		return topology{}, err
 	}
-	all, err := r.topologies()
-	if t, ok := all[stream]; ok || err != nil {
-		return t, err
-	}
-	return topology{}, code(codeMissing)
+	return r.topology()
 }
 
 func (k *control) stored(name, stream string) (offset uint64, found bool, err error) {

@@ -2,8 +2,8 @@
 // replicas, read by offset. page.md says what is what.
 //
 // The vendor's client publishes and receives. Its calls ignore their context, and it does not
-// tell a stream's last offset, the number of its replicas to make, or the server's
-// version. Questions therefore go by a connection of weir's own, in frames.go and
+// report where a stream ends, or the server's version, and cannot create a stream with a number
+// of replicas. Questions therefore go by a connection of weir's own, in frames.go and
 // control.go.
 package rabbitmqstream
 
@@ -23,7 +23,6 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
-	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/keeper"
 	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
@@ -134,14 +133,14 @@ func (c *Config) tls(at endpoint.Endpoint) (*tls.Config, error) { return at.TLS(
 // answers maps the server's error answers, which keep the connection usable.
 func answers(err error) (is error, ok bool) {
 	var c code
-	if errors.As(err, &c) && !errors.Is(err, driver.ErrDisconnected) {
-		return errors.Unwrap(c), true
+	if !errors.As(err, &c) || errors.Is(err, driver.ErrDisconnected) {
+		return nil, false
 	}
-	return nil, false
+	if is, _ = clientErrors.Find(c); errors.Is(is, driver.ErrDisconnected) {
+		is = nil // the stream's state, not the connection's
+	}
+	return is, true
 }
-
-// words maps errors to the contract's.
-var words = failure.Map{Is: func(err error) error { is, _ := answers(err); return is }}
 
 // A conn is one run's connection to the cluster.
 type conn struct {
@@ -215,7 +214,7 @@ func (c *conn) visit(ctx context.Context, at endpoint.Endpoint, f func(*control)
 		k.end()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", at.HostPort(), words.Unreachable(err))
+		return fmt.Errorf("%s: %w", at.HostPort(), errorMap.Unreachable(err))
 	}
 	return nil
 }
@@ -335,7 +334,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 func (c *conn) onLeader(ctx context.Context, stream string, f func(*control) error) error {
 	t, err := c.where(ctx, stream)
 	if err != nil {
-		return words.Unreachable(err)
+		return errorMap.Unreachable(err)
 	}
 	other := false
 	err = c.control.Ask(ctx, func(k *control) error {

@@ -2,9 +2,10 @@ package rabbitmqstream
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
-	"github.com/weirmq/weir/driver"
+	"github.com/rabbitmq/rabbitmq-stream-go-client/pkg/stream"
 )
 
 // Command keys, and codes of their answers
@@ -35,50 +36,24 @@ const (
 // A code is the code of an error answer.
 type code uint16
 
-// Error returns the protocol's name for the code.
+// codes has the client's error for each code, since the client does not export its own table.
+var codes = map[code]error{
+	codeMissing: stream.StreamDoesNotExist, codeExists: stream.StreamAlreadyExists, codeNotAvailable: stream.StreamNotAvailable,
+	8: stream.AuthenticationFailure, 9: errMechanism, 10: errMechanism, 11: stream.AuthenticationFailureLoopbackError,
+	12: stream.VirtualHostAccessFailure, 13: stream.UnknownFrame, 14: stream.FrameTooLarge, 15: stream.InternalError,
+	16: stream.CodeAccessRefused, 17: stream.PreconditionFailed, codeNoOffset: stream.OffsetNotFoundError,
+}
+
+var errMechanism = errors.New("authentication needs another mechanism")
+
 func (c code) Error() string {
-	switch c {
-	case codeMissing:
-		return "there is no such stream"
-	case codeExists:
-		return "the stream exists"
-	case codeNotAvailable:
-		return "the stream is not available"
-	case 8:
-		return "authentication failed"
-	case 9, 10:
-		return "authentication needs another mechanism"
-	case 11:
-		return "this user may only connect over loopback"
-	case 12:
-		return "access to the virtual host refused"
-	case 13:
-		return "unknown frame"
-	case 14:
-		return "frame too large"
-	case 15:
-		return "internal error"
-	case 16:
-		return "access refused"
-	case 17:
-		return "precondition failed"
-	case codeNoOffset:
-		return "no offset is stored"
+	if err := codes[c]; err != nil {
+		return err.Error()
 	}
 	return fmt.Sprintf("code %d", uint16(c))
 }
 
-func (c code) Unwrap() error {
-	switch c {
-	case 8, 11, 12, 16:
-		return driver.ErrAuth
-	case codeMissing, 9, 10, 13, 17:
-		return driver.ErrUnsupported
-	case 14:
-		return driver.ErrTooLarge
-	}
-	return nil
-}
+func (c code) Unwrap() error { return codes[c] }
 
 // A reader reads fields from a frame. A missing field is 0, and sets cut.
 type reader struct {
@@ -134,36 +109,33 @@ type topology struct {
 	members int    // including the leader
 }
 
-// topologies parses the answer to a metadata request, by stream. A missing stream is left out.
-func (r *reader) topologies() (map[string]topology, error) {
+// topology parses the answer to a metadata request for one stream.
+func (r *reader) topology() (t topology, err error) {
 	at := map[uint16]string{}
 	for n := r.u32(); n > 0 && !r.cut; n-- {
 		ref, host, port := r.u16(), r.text(), r.u32()
 		at[ref] = hostPort(host, port)
 	}
-	all := map[string]topology{}
+	if r.u32() == 0 {
+		return t, code(codeMissing)
+	}
+	r.text() // the stream
+	switch is := code(r.u16()); is {
+	case codeOK:
+	case codeNotAvailable:
+		return t, nil
+	default:
+		return t, is
+	}
+	if t.leader = at[r.u16()]; t.leader != "" {
+		t.members = 1
+	}
 	for n := r.u32(); n > 0 && !r.cut; n-- {
-		stream, is := r.text(), code(r.u16())
-		t := topology{leader: at[r.u16()]}
-		if t.leader != "" {
-			t.members = 1
-		}
-		for n := r.u32(); n > 0 && !r.cut; n-- {
-			if at[r.u16()] != "" {
-				t.members++
-			}
-		}
-		switch is {
-		case codeOK:
-			all[stream] = t
-		case codeMissing:
-		case codeNotAvailable:
-			all[stream] = topology{}
-		default:
-			return nil, is
+		if at[r.u16()] != "" {
+			t.members++
 		}
 	}
-	return all, nil
+	return t, nil
 }
 
 // A chunk is a group of messages that the server delivers together.

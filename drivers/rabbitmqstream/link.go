@@ -41,14 +41,15 @@ var errAlarm = errors.New("the server makes no producer, as in an alarm of memor
 var clientErrors = failure.Table{
 	stream.AuthenticationFailure: driver.ErrAuth, stream.AuthenticationFailureLoopbackError: driver.ErrAuth,
 	stream.VirtualHostAccessFailure: driver.ErrAuth, stream.CodeAccessRefused: driver.ErrAuth,
-	stream.StreamDoesNotExist: driver.ErrUnsupported, errAlarm: driver.ErrBlocked,
+	stream.StreamDoesNotExist: driver.ErrUnsupported, stream.UnknownFrame: driver.ErrUnsupported,
+	stream.PreconditionFailed: driver.ErrUnsupported, errMechanism: driver.ErrUnsupported, errAlarm: driver.ErrBlocked,
 	stream.FrameTooLarge: driver.ErrTooLarge, stream.ConfirmationTimoutError: driver.ErrTimeout,
 	stream.AlreadyClosed: driver.ErrDisconnected, stream.StreamNotAvailable: driver.ErrDisconnected,
 	stream.LeaderNotReady: driver.ErrDisconnected, stream.PublisherDoesNotExist: driver.ErrDisconnected,
 }
 
-// clientWords maps the client's errors to the contract's.
-var clientWords = failure.Map{Is: func(err error) error { is, _ := clientErrors.Find(err); return is }}
+// errorMap maps the client's errors to the contract's.
+var errorMap = failure.Map{Is: func(err error) error { is, _ := clientErrors.Find(err); return is }}
 
 // environment creates the client's environment for one producer or consumer, with use, and tries
 // one node after the other. The client's calls ignore contexts: a call interrupted by ctx continues
@@ -95,7 +96,7 @@ func (c *conn) enter(ctx context.Context, at endpoint.Endpoint, use func(*stream
 	case !in:
 		return nil, fmt.Errorf("%s: %w: %w", at.HostPort(), driver.ErrUnreachable, ctx.Err())
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", at.HostPort(), clientWords.Cause(err))
+		return nil, fmt.Errorf("%s: %w", at.HostPort(), errorMap.Cause(err))
 	}
 	return env, nil
 }
@@ -123,9 +124,7 @@ func (c *conn) options(at endpoint.Endpoint) (*stream.EnvironmentOptions, error)
 // end calls do, which closes a client connection, and waits up to endLimit: the client waits for
 // the server.
 func end(do func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
-	defer cancel()
-	gate.Within(ctx, do, nil)
+	_ = gate.End(context.Background(), endLimit, do)
 }
 
 // compression returns the client's name for an option value.

@@ -280,7 +280,7 @@ func (o *outlet) settle(status *stream.ConfirmationStatus) {
 	if status.IsConfirmed() {
 		o.p.Complete(s.m, nil)
 	} else {
-		o.p.Complete(s.m, told(status.GetError()))
+		o.p.Complete(s.m, refusal(status.GetError()))
 	}
 }
 

@@ -116,9 +116,10 @@ func (p *producer) Close(ctx context.Context) error {
 	})
 }
 
-func told(err error) error {
+// refusal maps the reason why the server has not confirmed a message.
+func refusal(err error) error {
 	if errors.Is(err, stream.InternalError) {
 		return fmt.Errorf("the server has not taken it: %w", err)
 	}
-	return clientWords.Cause(err)
+	return errorMap.Cause(err)
 }

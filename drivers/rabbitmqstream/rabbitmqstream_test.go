@@ -219,30 +219,13 @@ func TestAnEntryOfManyMessages(t *testing.T) {
 // says is a server that answers the first request, which is for its properties, with a version.
 func says(t *testing.T, version string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			k := control{socket: c, in: bufio.NewReader(c)}
-			if key, r, err := k.read(); err == nil {
-				_, _ = c.Write(newFrame(key | answerBit).u32(r.u32()).u16(codeOK).u32(1).text("version").text(version).done())
-				_, _, _ = k.read()
-			}
-			k.end()
+	return trial.Serve(t, func(c net.Conn) {
+		k := control{socket: c, in: bufio.NewReader(c)}
+		if key, r, err := k.read(); err == nil {
+			_, _ = c.Write(newFrame(key | answerBit).u32(r.u32()).u16(codeOK).u32(1).text("version").text(version).done())
+			_, _, _ = k.read()
 		}
 	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		all.Wait()
-	})
-	return l.Addr().String()
 }
 
 func TestOldServersAreRefused(t *testing.T) {
@@ -341,7 +324,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 1, 0, 1, 'h', 0, 0, 0, 9, 0, 0, 0, 1, 0, 1, 's', 0, 1, 0, 1, 0, 0, 0, 1, 0, 1})
 	f.Add([]byte{255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = (&reader{b: b}).topologies()
+		_, _ = (&reader{b: b}).topology()
 		_ = (&reader{b: b}).chunk()
 		if r := (&reader{b: b}); len(r.pairs()) > len(b)/4+1 {
 			t.Error("more pairs than bytes")

@@ -16,42 +16,27 @@ import (
 // holding forwards connections to a server, but delays acknowledgements until release is closed.
 func holding(t *testing.T, server string, release <-chan struct{}) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
+	return trial.Serve(t, func(in net.Conn) {
+		out, err := net.Dial("tcp", server)
+		if err != nil {
+			return
+		}
+		go func() {
+			_, _ = io.Copy(in, out)
+			_ = in.Close()
+		}()
+		defer out.Close() // ends the other copy
+		b := make([]byte, 64<<10)
 		for {
-			in, err := l.Accept()
-			if err != nil {
+			n, err := in.Read(b)
+			if bytes.Contains(b[:n], []byte("xack")) {
+				<-release
+			}
+			if _, werr := out.Write(b[:n]); err != nil || werr != nil {
 				return
 			}
-			out, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = in.Close()
-				continue
-			}
-			go func() {
-				_, _ = io.Copy(in, out)
-				_ = in.Close()
-			}()
-			go func() {
-				defer out.Close() // ends the other copy
-				b := make([]byte, 64<<10)
-				for {
-					n, err := in.Read(b)
-					if bytes.Contains(b[:n], []byte("xack")) {
-						<-release
-					}
-					if _, werr := out.Write(b[:n]); err != nil || werr != nil {
-						return
-					}
-				}
-			}()
 		}
-	}()
-	return l.Addr().String()
+	})
 }
 
 // TestEntriesBeingAckedAreNotClaimed has acknowledgements in flight while the consumer checks a

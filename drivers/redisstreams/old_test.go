@@ -8,64 +8,36 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // talk serves connections, until the end of the test, as a server that reports info about itself
 // and supports little else.
 func talk(t *testing.T, info string) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	var mu sync.Mutex
-	var open []net.Conn
-	serving.Go(func() {
-		for {
-			c, err := l.Accept()
+	return trial.Serve(t, func(c net.Conn) {
+		for r := bufio.NewReader(c); ; {
+			command, err := request(r)
 			if err != nil {
 				return
 			}
-			mu.Lock()
-			open = append(open, c)
-			mu.Unlock()
-			serving.Go(func() {
-				for r := bufio.NewReader(c); ; {
-					command, err := request(r)
-					if err != nil {
-						return
-					}
-					answer := fmt.Sprintf("-ERR unknown command '%s'\r\n", command)
-					switch command {
-					case "ping":
-						answer = "+PONG\r\n"
-					case "client":
-						answer = "+OK\r\n"
-					case "config":
-						answer = "*0\r\n"
-					case "info":
-						answer = fmt.Sprintf("$%d\r\n%s\r\n", len(info), info)
-					}
-					_, _ = io.WriteString(c, answer)
-				}
-			})
+			answer := fmt.Sprintf("-ERR unknown command '%s'\r\n", command)
+			switch command {
+			case "ping":
+				answer = "+PONG\r\n"
+			case "client":
+				answer = "+OK\r\n"
+			case "config":
+				answer = "*0\r\n"
+			case "info":
+				answer = fmt.Sprintf("$%d\r\n%s\r\n", len(info), info)
+			}
+			_, _ = io.WriteString(c, answer)
 		}
 	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		mu.Lock()
-		for _, c := range open {
-			_ = c.Close()
-		}
-		mu.Unlock()
-		serving.Wait()
-	})
-	return l.Addr().String()
 }
 
 func request(r *bufio.Reader) (name string, err error) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/fifo"
+	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/inflight"
 )
 
@@ -107,11 +108,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 
 // send passes a topic's messages to the client until there are no more.
 func (p *producer) send(t *topic) {
-	for {
-		s, ok := t.waiting.Take()
-		if !ok {
-			return
-		}
+	for s := range t.waiting.All() {
 		m := primitive.NewMessage(t.name, s.m.Payload)
 		if len(s.m.Key) > 0 {
 			m.WithShardingKey(string(s.m.Key))
@@ -141,16 +138,7 @@ func (p *producer) Close(ctx context.Context) error {
 			t.waiting.Close()
 		}
 		_ = p.client.Shutdown() // returns no error
-		ended := make(chan struct{})
-		go func() { p.work.Wait(); close(ended) }()
-		t := time.NewTimer(endLimit)
-		defer t.Stop()
-		select {
-		case <-ended:
-			return nil
-		case <-t.C:
-			return driver.ErrAbandoned
-		}
+		return gate.End(context.Background(), endLimit, p.work.Wait)
 	})
 }
 

@@ -78,22 +78,14 @@ func TestMalformedAnswerEndsRequest(t *testing.T) {
 		"no header":                       binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 4), 0),
 		"nothing":                         nil,
 	} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			if c, err := l.Accept(); err == nil {
-				_, _ = c.Read(make([]byte, 1<<10))
-				_, _ = c.Write(answer)
-				_ = c.Close()
-			}
-		}()
-		_, err = trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String(), "timeout", "5s")
+		address := trial.Serve(t, func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 1<<10))
+			_, _ = c.Write(answer)
+		})
+		_, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", address, "timeout", "5s")
 		if !errors.Is(err, driver.ErrUnreachable) {
 			t.Errorf("%s: %v", what, err)
 		}
-		_ = l.Close()
 	}
 }
 

@@ -151,6 +151,9 @@ func TestFleetRunIsWrittenCompletely(t *testing.T) {
 	if bound := b.Clock.BoundNS; bound == nil || *bound > int64(20*time.Millisecond) || max(b.Clock.OffsetNS+25e6, -b.Clock.OffsetNS-25e6) > *bound {
 		t.Errorf("its clock is %+v; want -25 ms within a bound", b.Clock)
 	}
+	if c := b.Clock.Course; len(c) == 0 || c[0].FromNS > 0 || c[len(c)-1].ToNS < int64(2*time.Second) || c[0].BoundNS <= 0 || len(a.Clock.Course) > 0 {
+		t.Errorf("the courses of the clocks are %+v and %+v; want one of b over the run", a.Clock.Course, c)
+	}
 	if k := r.Clock; !k.Crosses || k.Same || k.BoundNS == nil || k.WorstNegativeNS > *k.BoundNS {
 		t.Errorf("clock %+v", k)
 	}
@@ -194,8 +197,8 @@ func TestFleetRunIsWrittenCompletely(t *testing.T) {
 		}
 	}
 	page, err := os.ReadFile(filepath.Join(dir, "r", result.FileReport))
-	if err != nil || !strings.Contains(string(page), quantity.Time(b.Clock.OffsetNS)+" ±") {
-		t.Errorf("the page lacks the clock of b (%v)", err)
+	if err != nil || !strings.Contains(string(page), quantity.Time(b.Clock.OffsetNS)+" ±") || !strings.Contains(string(page), "agents&#39; clocks over time") {
+		t.Errorf("the page lacks the clock of b, or its picture (%v)", err)
 	}
 }
 

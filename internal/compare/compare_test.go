@@ -119,6 +119,7 @@ func (c *Comparison) change(family, name string, i int) *Change {
 // Compares runs of the same system many times: a claim in any figure of a family may occur in a fraction
 // alpha of the comparisons, and one in a single figure about as often as six runs a side allow, 0.041.
 func TestFalsePositiveRateMatchesLevel(t *testing.T) {
+	needs.NoRace(t)
 	t.Parallel()
 	const side = 6
 	rounds := 400
@@ -171,6 +172,7 @@ func TestFalsePositiveRateMatchesLevel(t *testing.T) {
 }
 
 func TestTailOnlySlowdownIsDetected(t *testing.T) {
+	needs.NoRace(t)
 	t.Parallel()
 	const rounds = 20
 	for seed := range uint64(rounds) {

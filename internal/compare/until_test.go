@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/stats"
 )
 
@@ -43,6 +44,7 @@ func until(sides [][]float64, g Goal) Look {
 // Stopping once the interval is narrow keeps its error probability. Stopping once a difference is
 // significant exceeds it by far.
 func TestIntervalsCoverAfterEarlyStop(t *testing.T) {
+	needs.NoRace(t)
 	const alpha, most, times = 0.05, 24, 200
 	for _, c := range []struct {
 		name    string

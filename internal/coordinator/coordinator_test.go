@@ -3,7 +3,10 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -282,6 +286,65 @@ func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *l
 	p := new(ledger.Part)
 	l.Part(p)
 	return p
+}
+
+// As many agents as a fleet may have, in virtual time: each is up to 20 s late for the start and up to 2 s with its
+// reports.
+func TestLargestFleetStartsReportsAndDrains(t *testing.T) {
+	const agents, seconds, each = 512, 10, 3 // messages of an agent
+	bubble(t, func(t *testing.T) {
+		var sent []uint64
+		k := coordinatorOf(t, agents, func(c *engine.Config) {
+			c.Plan.Phases[0].For = seconds * time.Second
+			c.OnInterval = func(iv *measure.Interval) { sent = append(sent, iv.Counters[measure.Measure].Sent) }
+		})
+		random := rand.New(rand.NewPCG(1, 2))
+		// all does something for each agent, after a random time up to most.
+		all := func(most time.Duration, do func(i int)) {
+			var done sync.WaitGroup
+			for i := range agents {
+				wait := time.Duration(random.Int64N(int64(most)))
+				done.Go(func() { time.Sleep(wait); do(i) })
+			}
+			done.Wait()
+		}
+		for _, stage := range []engine.Stage{engine.Declared, engine.Opened} {
+			if got := k.Decided().Released; got != int(stage) {
+				t.Fatalf("%d stages were passed before all agents reached %v", got, stage)
+			}
+			all(20*time.Second, func(i int) { k.comes(i, stage) })
+		}
+		if !k.Begun() {
+			t.Fatal("the run has not begun though all agents are ready")
+		}
+		time.Sleep(time.Duration(-k.Now()))
+		all(2*time.Second, func(i int) {
+			for s := range int64(seconds) {
+				time.Sleep(time.Second)
+				iv := &measure.Interval{From: s * 1e9, To: (s + 1) * 1e9}
+				iv.Counters[measure.Measure].Sent = 1
+				k.stands(i, engine.Status{At: k.Now(), Subs: []engine.SubscriptionStatus{{}}})
+				k.Interval(i, iv)
+			}
+		})
+		if len(sent) != seconds || slices.ContainsFunc(sent, func(n uint64) bool { return n != agents }) {
+			t.Errorf("seconds with %v messages; want %d with %d each", sent, seconds, agents)
+		}
+		for i := range agents {
+			k.stands(i, engine.Status{At: k.Now(), Draining: true, Confirmed: each, Subs: []engine.SubscriptionStatus{{Distinct: each}}})
+		}
+		k.Look() // from here on nothing is open
+		time.Sleep(time.Millisecond)
+		for i := range agents {
+			if i == agents-1 && k.Look().Over {
+				t.Error("the drain is over before the last agent's ledger is known")
+			}
+			k.Ledger(i, k.Now(), ledgerOf(agents, uint32(i), each, uint32((i+1)%agents), each))
+		}
+		if !k.Look().Over {
+			t.Error("the drain is not over though nothing is missing")
+		}
+	})
 }
 
 // The end is fixed when enough messages wait over all workers together, not before the pause

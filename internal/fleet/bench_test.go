@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	benchAgents = 50
+	benchAgents = 50   // of tests
 	benchValues = 1000 // of each distribution, a second
 )
 
@@ -29,6 +29,7 @@ const (
 // values, and a ledger with some holes.
 type reporter struct {
 	index   int
+	agents  int // of the run
 	report  protocol.Report
 	encoder protocol.ReportEncoder
 	ledger  *ledger.Ledger
@@ -37,10 +38,10 @@ type reporter struct {
 	random  *rand.Rand
 }
 
-func newReporter(index int) *reporter {
+func newReporter(index, agents int) *reporter {
 	return &reporter{
-		index: index, random: rand.New(rand.NewPCG(7, uint64(index))),
-		ledger: ledger.New(ledger.Config{Streams: benchAgents, Consumers: []int{1}}),
+		index: index, agents: agents, random: rand.New(rand.NewPCG(7, uint64(index))),
+		ledger: ledger.New(ledger.Config{Streams: agents, Consumers: []int{1}}),
 	}
 }
 
@@ -70,7 +71,7 @@ func (r *reporter) next() ([][]byte, error) {
 		if i%100 != 99 || i > 950 {
 			r.ledger.Confirmed(uint32(r.index), seq)
 		}
-		r.ledger.Reader(0, 0).Delivered(&ledger.Event{Stream: uint32((r.index + 1) % benchAgents), Partition: -1, Seq: seq, Due: due, Start: due + 10, At: due + 500_000})
+		r.ledger.Reader(0, 0).Delivered(&ledger.Event{Stream: uint32((r.index + 1) % r.agents), Partition: -1, Seq: seq, Due: due, Start: due + 10, At: due + 500_000})
 	}
 	r.ledger.Merge(func(int, *ledger.Event) {})
 	r.ledger.Part(&r.part)
@@ -84,12 +85,12 @@ func (r *reporter) next() ([][]byte, error) {
 	return protocol.Split(r.seq, whole, 512<<10), err
 }
 
-func agentOf(i int) string { return fmt.Sprintf("agent-%02d", i) }
+func agentOf(i int) string { return fmt.Sprintf("agent-%03d", i) }
 
-// benchDrive is a coordinator's run of 50 agents that has begun.
-func benchDrive(b testing.TB, f *Fleet, drivers func() *Run) *drive {
-	d := &drive{f: f, run: drivers(), places: map[string]int{}}
-	for i := range benchAgents {
+// benchDrive is a coordinator's run of that many agents.
+func benchDrive(b testing.TB, f *Fleet, r *Run, agents int) *drive {
+	d := &drive{f: f, run: r, places: map[string]int{}}
+	for i := range agents {
 		d.places[agentOf(i)] = i
 		d.abouts = append(d.abouts, protocol.About{Name: agentOf(i), Instance: agentOf(i), Clock: agentOf(i), Version: ownVersion})
 	}
@@ -127,23 +128,31 @@ func (d *drive) begunFor(b testing.TB) {
 	}
 }
 
-// BenchmarkReport measures the coordinator's cost for one report of one agent: parsing, adding and writing,
-// and a fiftieth of the merge of the second.
+// BenchmarkReport measures the coordinator's cost for one report of one agent, which is one second of the agent's:
+// parsing, adding and writing, and its share of the merge of the second. The metric cores/agent is what that
+// is of a core.
 func BenchmarkReport(b *testing.B) {
-	r := benchRun(b)
+	for _, agents := range []int{1, 8, 64, 512} {
+		b.Run(fmt.Sprintf("agents=%d", agents), func(b *testing.B) { benchReport(b, agents) })
+	}
+}
+
+func benchReport(b *testing.B, agents int) {
+	r := benchRun(b, agents)
 	f := &Fleet{limited: hub.NewLimitedLog((&diary{}).log()), session: "s", clock: pace.NewClock()}
 	given := 0
 	r.Config.OnInterval = func(*measure.Interval) { given++ }
-	d := benchDrive(b, f, func() *Run { return r })
+	d := benchDrive(b, f, r, agents)
 	d.begunFor(b)
-	reporters := make([]*reporter, benchAgents)
+	reporters := make([]*reporter, agents)
 	for i := range reporters {
-		reporters[i] = newReporter(i)
+		reporters[i] = newReporter(i, agents)
+		d.c.Status(i, &engine.Status{Subs: make([]engine.SubscriptionStatus, 1)})
 	}
 	var size, n int
 	b.ReportAllocs()
 	for b.Loop() {
-		i := n % benchAgents
+		i := n % agents
 		b.StopTimer()
 		pieces, err := reporters[i].next()
 		if err != nil {
@@ -154,33 +163,33 @@ func BenchmarkReport(b *testing.B) {
 			size += len(p)
 			d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(i)), data: p})
 		}
-		if n++; i == benchAgents-1 {
+		if n++; i == agents-1 {
 			if _, err := d.c.Deliveries(nil); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
 	b.ReportMetric(float64(size)/float64(n), "B/report")
-	b.ReportMetric(b.Elapsed().Seconds()/float64(n)*benchAgents, "cores/50agents")
+	b.ReportMetric(b.Elapsed().Seconds()/float64(n), "cores/agent")
 }
 
-// benchRun is a run of as many agents as there are, for hours.
-func benchRun(b testing.TB) *Run {
+// benchRun is a run of that many agents, for hours.
+func benchRun(b testing.TB, agents int) *Run {
 	b.Helper()
 	t, ok := b.(*testing.T)
 	if !ok {
 		t = &testing.T{}
 	}
 	_, drivers := memoryDrivers(t)
-	return runOf(t, drivers, "bench", fmt.Sprintf("topology: {producers: %d, consumers: %d}\nload: {rate: 50000/s}\nwarmup: 0s\nmeasure: 10h%s", benchAgents, benchAgents, common))
+	return runOf(t, drivers, "bench", fmt.Sprintf("topology: {producers: %d, consumers: %d}\nload: {rate: 50000/s}\nwarmup: 0s\nmeasure: 10h%s", agents, agents, common))
 }
 
 // The memory depends on the run's shape, not on its length.
 func TestCoordinatorMemoryIndependentOfRunLength(t *testing.T) {
-	r := benchRun(t)
+	r := benchRun(t, benchAgents)
 	f := &Fleet{limited: hub.NewLimitedLog((&diary{}).log()), session: "s", clock: pace.NewClock()}
 	r.Config.OnInterval = func(*measure.Interval) {}
-	d := benchDrive(t, f, func() *Run { return r })
+	d := benchDrive(t, f, r, benchAgents)
 	d.begunFor(t)
 	const agents = 5 // of the 50: the others have ended
 	for i := agents; i < benchAgents; i++ {
@@ -188,7 +197,7 @@ func TestCoordinatorMemoryIndependentOfRunLength(t *testing.T) {
 	}
 	reporters := make([]*reporter, agents)
 	for i := range reporters {
-		reporters[i] = newReporter(i)
+		reporters[i] = newReporter(i, benchAgents)
 	}
 	run := func(seconds int) {
 		for range seconds {

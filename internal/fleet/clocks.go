@@ -31,6 +31,7 @@ type Clock struct {
 // A Watch describes an agent's clock.
 type Watch struct {
 	Same      bool          // it is the coordinator's own
+	EpochNS   int64         // the run's epoch on it; 0: unknown
 	OffsetNS  int64         // to add to its readings, at the epoch
 	BoundNS   int64         // of its corrected instants, over the run
 	AtStartNS int64         // its actual epoch in hindsight, ns since the run's
@@ -250,7 +251,7 @@ func (c *clocks) watched(w *watched) Watch {
 	if c.same(w) {
 		return Watch{Same: true, BoundNS: max(0, c.base.Epoch().ErrorNS)}
 	}
-	x := Watch{OffsetNS: w.offset, Exchanges: w.t.n, BoundNS: -1}
+	x := Watch{EpochNS: w.epoch, OffsetNS: w.offset, Exchanges: w.t.n, BoundNS: -1}
 	course, ok := w.t.track.Fit()
 	if !ok {
 		return x

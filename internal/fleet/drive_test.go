@@ -18,12 +18,12 @@ import (
 func TestAReportCountsOnce(t *testing.T) {
 	t.Parallel()
 	log := &diary{}
-	r := benchRun(t)
+	r := benchRun(t, benchAgents)
 	var texts []string
 	r.Config.OnEvent = func(e engine.Event) { texts = append(texts, e.Text) }
 	confirmed := uint64(0)
 	r.Config.OnInterval = func(iv *measure.Interval) { confirmed += iv.Counters[measure.Measure].Confirmed }
-	d := benchDrive(t, &Fleet{limited: hub.NewLimitedLog(log.log()), session: "s", clock: pace.NewClock()}, func() *Run { return r })
+	d := benchDrive(t, &Fleet{limited: hub.NewLimitedLog(log.log()), session: "s", clock: pace.NewClock()}, r, benchAgents)
 	d.begunFor(t)
 	for i := range benchAgents {
 		if i != 3 { // so that nobody else's seconds are waited for
@@ -103,8 +103,8 @@ func measuredIn(n int) *measure.Interval {
 
 // What is not a ledger of this run is refused.
 func TestForeignLedgersAreRefused(t *testing.T) {
-	r := benchRun(t)
-	d := benchDrive(t, &Fleet{session: "s", clock: pace.NewClock()}, func() *Run { return r })
+	r := benchRun(t, benchAgents)
+	d := benchDrive(t, &Fleet{session: "s", clock: pace.NewClock()}, r, benchAgents)
 	encoded := func(streams int, consumers ...int) []byte {
 		var p ledger.Part
 		ledger.New(ledger.Config{Streams: streams, Consumers: consumers}).Part(&p)

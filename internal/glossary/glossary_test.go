@@ -42,7 +42,7 @@ func TestFindByShortNameOrPlural(t *testing.T) {
 			t.Errorf("Find(%q) = %+v, %v", name, w, err)
 		}
 	}
-	for name, want := range map[string]string{"hiccups": "Hiccup", "Spells": "Spell", "steal": "Steal", "gc": "gc", "e2e": "e2e", "the books": "The books"} {
+	for name, want := range map[string]string{"hiccups": "Hiccup", "steal": "Steal", "gc": "gc", "e2e": "e2e", "the books": "The books"} {
 		if w, err := Find(name); err != nil || w.Name != want {
 			t.Errorf("Find(%q) = %+v, %v; want %s", name, w, err, want)
 		}

@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
 // The host's share of blocked time counts against every response, and an unknown share does not count as
 // none.
 func TestHostShareOfBlockedTimeIsReported(t *testing.T) {
+	needs.NoRace(t)
 	t.Parallel()
 	const n = 100_000
 	for what, x := range map[string]struct {

@@ -86,10 +86,10 @@ func TestUpperBoundNeedsSixEpisodes(t *testing.T) {
 	for apart, bounded := range map[int]bool{100: false, 50: false, 20: true} {
 		row := widened(runOf(200, oneIn(apart)), 96).Percentile(50)
 		if row.HiNS == nil != !bounded || row.Episodes != 200/apart {
-			t.Errorf("%d spells in 200 s: p50 has the upper end %v, of %d episodes; want one: %v", 200/apart, row.HiNS, row.Episodes, bounded)
+			t.Errorf("%d bursts in 200 s: p50 has the upper end %v, of %d episodes; want one: %v", 200/apart, row.HiNS, row.Episodes, bounded)
 		}
 		if !bounded && row.UnboundedBy != result.ByEpisodes {
-			t.Errorf("%d spells in 200 s: the upper end is missing by %q; want %q", 200/apart, row.UnboundedBy, result.ByEpisodes)
+			t.Errorf("%d bursts in 200 s: the upper end is missing by %q; want %q", 200/apart, row.UnboundedBy, result.ByEpisodes)
 		}
 	}
 }

@@ -40,7 +40,7 @@ const firstLook = 10_000_000_000
 func WatchFor(objectives []Objective, kept *Slices, subscriptions int) *Early {
 	e := &Early{slices: kept, next: firstLook}
 	for _, o := range objectives {
-		if _, ok := o.Percentile(); !ok {
+		if _, ok := o.Percentile(); !ok || o.OfSystem() {
 			continue
 		}
 		of, service := o.Latency()

@@ -51,6 +51,7 @@ func TestClearObjectiveIsDecidedAtFirstLook(t *testing.T) {
 
 // Looking at 10, 20, 40 and 80 s with 5 % each would decide about a seventh of the runs.
 func TestObjectiveAtLimitRarelyDecided(t *testing.T) {
+	needs.NoRace(t)
 	dice := rand.New(rand.NewPCG(3, 4))
 	decided := 0
 	runs, most := 40, 7 // 5 % of 40 are 2; eight or more have a chance of 0.1 %
@@ -99,7 +100,7 @@ func TestFailuresInOneEpisodeDecideNothing(t *testing.T) {
 	}{
 		"none":  {func(int) uint64 { return 0 }, true},
 		"apart": {func(int) uint64 { return 50 }, true},
-		"one spell": {func(i int) uint64 {
+		"one burst": {func(i int) uint64 {
 			if i/10 == 3 {
 				return 500
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -25,6 +26,7 @@ func markedBy(in *result.Result) string {
 }
 
 func TestEachFigureIsMarkedByWhatMovedIt(t *testing.T) {
+	needs.NoRace(t)
 	t.Parallel()
 	for name, x := range map[string]struct {
 		change func(*result.Result)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -266,6 +267,7 @@ func waits(in *result.Result) {
 func of(r *result.Result) *subject { return subjectOf(r, nil) }
 
 func TestVerdict(t *testing.T) {
+	needs.NoRace(t)
 	for _, tt := range []struct {
 		name   string
 		change func(*result.Result)

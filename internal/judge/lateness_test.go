@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -133,6 +134,7 @@ func TestFindingIsReportedOnce(t *testing.T) {
 // Something else is blamed only if at least half of all lateness cannot be the pacers' own, and only a host
 // check shows why they fell behind.
 func TestLatenessHasTheCauseThatIsShown(t *testing.T) {
+	needs.NoRace(t)
 	t.Parallel()
 	const n, late = 100_000, 300_000
 	usage := func(weir, all float64) func(*result.Result) {

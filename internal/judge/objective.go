@@ -35,6 +35,7 @@ type figure struct {
 	of      string  // the distribution, the count, the rate or the ratio's numerator
 	over    string  // the ratio's denominator
 	service bool    // the distribution's service time; else the response
+	system  bool    // what the network and the system took of it, by kernel instants
 	stat    string  // "max", "min", "mean" or "p"
 	p       float64 // percent, of "p"
 }
@@ -218,6 +219,15 @@ func parseLatency(s, of, stat string) (figure, error) {
 		}
 		f.service, stat = part == "service", rest
 	}
+	if rest, ok := strings.CutPrefix(stat, "system."); ok {
+		if of != "send" && of != "e2e" {
+			return figure{}, fmt.Errorf("%q: kernel instants split up send and e2e alone (e2e.system.p99 with any percent)", s)
+		}
+		if stat = rest; !strings.HasPrefix(rest, "p") {
+			return figure{}, fmt.Errorf("%q: of a sample there is no %s (%s.system.p99 with any percent)", s, rest, of)
+		}
+		f.system = true
+	}
 	switch stat {
 	case "max", "min", "mean":
 		f.stat = stat
@@ -322,10 +332,7 @@ func (f figure) String() string {
 	case countFigure:
 		return f.of
 	}
-	s := f.of + "."
-	if f.service {
-		s += "service."
-	}
+	s := f.prefix()
 	if f.stat == "p" {
 		return s + finding.Percentile(f.p)
 	}
@@ -340,6 +347,9 @@ func (o Objective) Latency() (name string, service bool) {
 	}
 	return o.figure.of, o.figure.service
 }
+
+// OfSystem reports whether the objective is about what the network and the system took, by kernel instants.
+func (o Objective) OfSystem() bool { return o.figure.system }
 
 // Receiving reports whether the objective is about messages that consumers got, or should have got.
 func (o Objective) Receiving() bool { return o.figure.needsReceivers() }
@@ -405,7 +415,7 @@ func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 	case fail:
 		s.Status, why = result.Fail, nil
 	default:
-		if bound := o.bounded(o.figure.distribution(&r.Latency), conf); bound.Code != "" {
+		if bound := o.bounded(o.figure.in(r), conf); bound.Code != "" {
 			s.Status, s.Pass, why = result.Pass, true, []finding.Finding{bound}
 			break
 		}
@@ -447,7 +457,7 @@ func (o Objective) needs(r *result.Result, f found) float64 {
 		}
 		return 0
 	}
-	d := o.figure.distribution(&r.Latency)
+	d := o.figure.in(r)
 	if o.figure.kind != latencyFigure || o.figure.stat != "p" || d == nil || d.Censored > 0 || d.Count == 0 {
 		return 0
 	}

@@ -18,9 +18,11 @@ const (
 )
 
 func (f figure) findLatency(r *result.Result) found {
-	d := f.distribution(&r.Latency)
+	d := f.in(r)
 	switch {
 	case d != nil:
+	case f.system:
+		return missing("objective.no_wire", "of", f.of)
 	case f.of != "settle" && !f.service && r.Run.Loop == result.LoopClosed:
 		return missing("objective.closed", "of", f.of)
 	case f.of == "settle":
@@ -31,6 +33,17 @@ func (f figure) findLatency(r *result.Result) found {
 		return missing("objective.no_times", "of", strings.TrimSuffix(f.prefix(), "."))
 	}
 	return blurred(f.findIn(d), d)
+}
+
+// in returns the figure's distribution; nil if the run has none.
+func (f figure) in(r *result.Result) *result.Dist {
+	if !f.system {
+		return f.distribution(&r.Latency)
+	}
+	if p := (&subject{Result: r}).parts(f.of); p != nil {
+		return p.System
+	}
+	return nil
 }
 
 func (f figure) findIn(d *result.Dist) found {
@@ -66,7 +79,7 @@ func blurred(x found, d *result.Dist) found {
 // JudgeOnTime is Judge without the generator's lateness. It returns false if the result lacks that: for
 // counts, rates, service times and settle times, and in results of older versions.
 func (o Objective) JudgeOnTime(r *result.Result) (result.SLO, bool) {
-	if o.figure.kind != latencyFigure || o.figure.service {
+	if o.figure.kind != latencyFigure || o.figure.service || o.figure.system {
 		return result.SLO{}, false
 	}
 	one := *r
@@ -83,14 +96,15 @@ func (o Objective) JudgeOnTime(r *result.Result) (result.SLO, bool) {
 func (o Objective) judged(r *result.Result, v *result.Verdict) result.SLO {
 	s := o.Judge(r)
 	f := v.Figure(o.Figure())
-	if f == nil || f.Quotable || s.Outcome() != result.Fail || o.op != "<=" && o.op != "<" {
+	unknown := f != nil && f.By == CheckWire && s.Outcome() != result.Undecided // messages that were left out may be slower
+	if !unknown && (f == nil || f.Quotable || s.Outcome() != result.Fail || o.op != "<=" && o.op != "<") {
 		return s
 	}
 	least := s.Value
 	if s.Lo != nil {
 		least = *s.Lo
 	}
-	if least*(1-f.Part) <= o.limit {
+	if unknown || least*(1-f.Part) <= o.limit {
 		marked := say("objective.marked", "why", f.Why)
 		s.Pass, s.Status, s.NeedsS, s.Why = false, result.Undecided, 0, marked.String()
 		s.Codes, s.Values = finding.Data(marked)
@@ -115,8 +129,11 @@ func (o Objective) Figure() string {
 }
 
 func (f figure) prefix() string {
-	if f.service {
+	switch {
+	case f.service:
 		return f.of + ".service."
+	case f.system:
+		return SystemName(f.of) + "."
 	}
 	return f.of + "."
 }
@@ -200,6 +217,8 @@ func (f figure) findPercentile(d *result.Dist) found {
 		x.lo = asFloat(row.LoNS)
 	}
 	switch {
+	case f.system && !row.Supported && stats.Supported(n, f.p):
+		x.lacks("objective.windows")
 	case !row.Supported && row.UnsupportedBy == "":
 		x.lacks("objective.few", "p", f.p, "needs", stats.Needed(f.p), "samples", n)
 	case row.UnboundedBy == result.ByDependence:
@@ -229,7 +248,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 // probability, the largest sample is an upper bound. n is the effective number of samples; if unknown, they
 // bound nothing. ADR 25.
 func (o Objective) bounded(d *result.Dist, conf float64) (kept finding.Finding) {
-	if _, is := o.Percentile(); !is || d == nil || d.MaxNS == nil || d.Censored+d.Overflow > 0 || !strings.HasPrefix(o.op, "<") {
+	if _, is := o.Percentile(); !is || o.figure.system || d == nil || d.MaxNS == nil || d.Censored+d.Overflow > 0 || !strings.HasPrefix(o.op, "<") {
 		return kept
 	}
 	off := int64(0)

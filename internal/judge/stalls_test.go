@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -54,6 +55,7 @@ func stallMarks(d *result.Dist) map[float64]result.Figure {
 }
 
 func TestStallsMarkWhatTheyMoved(t *testing.T) {
+	needs.NoRace(t)
 	t.Parallel()
 	for name, x := range map[string]struct {
 		usual  int64

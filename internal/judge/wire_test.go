@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -107,6 +108,7 @@ func TestSystemsPartNeedsTime(t *testing.T) {
 
 // A bound gives way to what kernel instants show, if the system's own part is known.
 func TestKernelInstantsReplaceABound(t *testing.T) {
+	needs.NoRace(t)
 	t.Parallel()
 	for _, x := range []struct {
 		moved    float64
@@ -167,5 +169,49 @@ func TestQuotableNamesTheSystemsPart(t *testing.T) {
 	c := figures(subjectOf(&in, nil), []result.Figure{{Name: "e2e.p99", By: CheckHiccups}, {Name: "e2e.system.p99", Quotable: true}})
 	if c.status != result.Valid || !strings.Contains(c.stored().Why, "can be quoted, at 1 percentile.") {
 		t.Errorf("%+v", c.stored())
+	}
+}
+
+// TestObjectivesOfTheSystemsPart: p99 of the system is 1 ms.
+func TestObjectivesOfTheSystemsPart(t *testing.T) {
+	t.Parallel()
+	all, samplings := sampled(1_000_000, 1)
+	known := func() *result.Result { return ofSystem(SystemsPart(all, samplings, nil, 40_000)) }
+	leftOut := known()
+	leftOut.Wire.E2E.Sampled = 2 * leftOut.Wire.E2E.Exact
+	short := ofSystem(SystemsPart(all, samplings[:8], nil, 40_000))
+	without := known()
+	without.Wire = nil
+	for _, x := range []struct {
+		name, objective string
+		in              *result.Result
+		want            result.Outcome
+	}{
+		{"met", "e2e.system.p99 < 2ms", known(), result.Pass},
+		{"missed", "e2e.system.p99 < 500us", known(), result.Fail},
+		{"half of the messages are left out", "e2e.system.p99 < 2ms", leftOut, result.Undecided},
+		{"half are left out, and the rest misses it", "e2e.system.p99 < 500us", leftOut, result.Undecided},
+		{"four steps of time", "e2e.system.p99 < 2ms", short, result.Undecided},
+		{"nothing is known of send", "send.system.p99 < 2ms", known(), result.Undecided},
+		{"no kernel instants", "e2e.system.p99 < 2ms", without, result.Undecided},
+	} {
+		o, err := ParseObjective(x.objective)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.String() != x.objective || !strings.HasPrefix(x.objective, o.Figure()) {
+			t.Errorf("%s: reads %q of %q", x.name, o, o.Figure())
+		}
+		v := result.Verdict{Figures: Figures(x.in)}
+		if got := o.judged(x.in, &v); got.Outcome() != x.want {
+			t.Errorf("%s: %s (%s); want %s", x.name, got.Outcome(), got.Why, x.want)
+		} else if x.in == short && got.Why != "messages were sampled in too few parts of the run" {
+			t.Errorf("%s: %q", x.name, got.Why)
+		}
+	}
+	for _, bad := range []string{"rtt.system.p99 < 1ms", "e2e.system.max < 1ms", "e2e.system < 1ms", "e2e.system.service.p99 < 1ms"} {
+		if _, err := ParseObjective(bad); err == nil {
+			t.Errorf("%q is read", bad)
+		}
 	}
 }

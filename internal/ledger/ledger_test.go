@@ -118,6 +118,7 @@ func TestLedgerWithoutConsumersCountsSends(t *testing.T) {
 // What the bound closes is old enough here to be really lost: the books are the exact ones, though
 // the ledger keeps some hundred of the tens of thousands of spans.
 func TestBoundClosesOldestAndStaysExact(t *testing.T) {
+	needs.NoRace(t)
 	const bound, streams, messages = 400, 3, 60_000
 	w := newWorld(1)
 	w.streams, w.partitions, w.consumers = streams, 1, []int{2, 1}
@@ -201,6 +202,7 @@ func notEarlier(t *testing.T, what string, want, got instants) {
 
 // The books balance and the bound holds even if closed messages arrive.
 func TestAccountingBalancesBeyondBound(t *testing.T) {
+	needs.NoRace(t)
 	for seed := range uint64(20) {
 		w := newWorld(seed)
 		w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: 20, From: w.from})
@@ -231,6 +233,7 @@ func TestAccountingBalancesBeyondBound(t *testing.T) {
 }
 
 func TestTimelineNeverPrecedesMessage(t *testing.T) {
+	needs.NoRace(t)
 	for _, streams := range []int{1, 10, 10_000, 1 << 17} {
 		l := New(Config{Streams: streams})
 		points := cap(l.streams[0].line.points)
@@ -575,6 +578,7 @@ func flat(tb testing.TB, n uint64) {
 }
 
 func TestMemoryIsFlatOverTenMillionMessages(t *testing.T) {
+	needs.NoRace(t)
 	if needs.Less() {
 		flat(t, 1_000_000)
 		return

@@ -287,6 +287,7 @@ func (w *world) run(steps int) error {
 }
 
 func TestAccountingMatchesExactLedger(t *testing.T) {
+	needs.NoRace(t)
 	worlds := uint64(120)
 	if needs.Less() {
 		worlds = 20

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // flat returns the spans in order, after checking the type's invariants.
@@ -69,6 +71,7 @@ func (s *spans) equal(want map[uint64]bool) error {
 }
 
 func TestSpansMatchMap(t *testing.T) {
+	needs.NoRace(t)
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var s spans

@@ -118,6 +118,7 @@ func TestOutcomeAfterBoundIsCounted(t *testing.T) {
 
 // Whatever is closed, the ledger reports no false loss, duplicate or delivery.
 func TestBoundNeverClaimsFalseOutcome(t *testing.T) {
+	needs.NoRace(t)
 	for seed := range uint64(30) {
 		w := newWorld(seed)
 		w.sound = true

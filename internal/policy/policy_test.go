@@ -395,6 +395,7 @@ var ownFiles = map[string]string{
 	"internal/clockstep":         "/proc",
 	"internal/cgroup":            "/proc",
 	"internal/wire":              "/proc and control groups",
+	"internal/chromium":          "the script of axe-core",
 	"internal/golden":            "goldens of tests",
 	"internal/tools/newdriver":   "the tree that it adds to",
 	"driver/drivertest":          "the record of what passed",

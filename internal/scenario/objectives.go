@@ -81,7 +81,9 @@ func unmeasured(s *Scenario, o judge.Objective) string {
 		return "mode produce receives nothing (an objective about send)"
 	case of != "settle" && s.Mode == engine.Consume:
 		return "mode consume does not know when messages were sent (an objective about settle, counts or rates)"
-	case of != "settle" && s.Load.Closed && !service:
+	case o.OfSystem() && engine.Unwired(s.Mode, s.System.Definition.Name, s.System.Config) != "":
+		return engine.Unwired(s.Mode, s.System.Definition.Name, s.System.Config)
+	case of != "settle" && s.Load.Closed && !service && !o.OfSystem():
 		return fmt.Sprintf("a closed loop (rate: max) has no due instants to count a response from (%s.service)", of)
 	}
 	return ""

@@ -75,6 +75,11 @@ func (m *team) agent(t *fleet.AgentReport) result.Agent {
 			}
 		}
 		a.Clock.DriftPPB = int64(math.Round(longest.DriftPPB))
+		for _, l := range lines[:min(len(lines), result.MostClockLines)] {
+			a.Clock.Course = append(a.Clock.Course, result.ClockLine{
+				FromNS: l.From - t.Clock.EpochNS, ToNS: l.To - t.Clock.EpochNS, OffsetNS: l.Offset - t.Clock.OffsetNS, DriftPPB: int64(math.Round(l.DriftPPB)), BoundNS: l.Bound,
+			})
+		}
 	}
 	for _, s := range t.Clock.Steps {
 		a.Clock.Steps = append(a.Clock.Steps, result.Step{AtNS: s.At, UncertainNS: s.Uncertain, ByNS: s.By})

@@ -328,3 +328,25 @@ func TestInABrowserListIsUsedByKeyboard(t *testing.T) {
 	b.says(`location.pathname`, "/run")
 	b.quiet()
 }
+
+func TestInABrowserPagesAreAccessible(t *testing.T) {
+	b := browsing(t)
+	axe := chromium.Axe(t)
+	dir := several(t)
+	begins(t, filepath.Join(dir, "now")).second(900, 100_000)
+	site, _ := published(t, several(t))
+	st := starter()
+	defer st.Close()
+	srv := serving(t, dir, Options{Token: "letmein", Starter: st})
+	b.do(chromedp.Navigate(srv.URL + "/?token=letmein"))
+	for _, page := range []string{
+		srv.URL + "/", srv.URL + "/?system=nats", srv.URL + "/history?system=nats", srv.URL + "/live?dir=now", srv.URL + "/compare?a=fast&b=slow",
+		srv.URL + "/capacity?dir=search", srv.URL + "/start", srv.URL + "/compare?a=fast/r01&b=fast/r01", "file://" + filepath.Join(site, "index.html"),
+	} {
+		b.do(chromedp.Navigate(page))
+		t.Log(page, b.text(`document.querySelector("h1").textContent`))
+		for _, found := range chromium.Inaccessible(t, b.ctx, axe) {
+			t.Errorf("%s, %s", strings.TrimPrefix(page, srv.URL), found)
+		}
+	}
+}

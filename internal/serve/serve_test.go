@@ -307,8 +307,50 @@ func TestASeriesIsOneRow(t *testing.T) {
 
 func TestAnEmptyFolderSaysSo(t *testing.T) {
 	_, _, body := get(t, serving(t, t.TempDir(), Options{}).URL+"/", nil)
-	if !strings.Contains(body, "There is no run here yet.") {
-		t.Errorf("the page of no runs:\n%s", afterStyle(body))
+	site, _ := published(t, t.TempDir())
+	index, err := os.ReadFile(filepath.Join(site, "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{body, string(index)} {
+		if !strings.Contains(page, "There is no run here yet.") {
+			t.Errorf("the page of no runs:\n%s", afterStyle(page))
+		}
+	}
+}
+
+// What cannot be read is listed with the reason, and the rest is shown.
+func TestUnreadableRunsSaySo(t *testing.T) {
+	dir := t.TempDir()
+	series(t, dir, 3, made{"r", "nats", 1, morning, 0, 0})
+	for run, content := range map[string]string{"r01": `{"schema": "weir.result/v9"}`, "r02": `{"schema": "weir.result/v1",`} {
+		if err := os.WriteFile(filepath.Join(dir, run, result.FileResult), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begins(t, filepath.Join(dir, "now"))
+	why := []string{"written by a newer weir", "cut short: it ends within its JSON"}
+	srv := serving(t, dir, Options{})
+	site, said := published(t, dir)
+	index, err := os.ReadFile(filepath.Join(site, "index.html"))
+	if err != nil || said.Pages != 1 {
+		t.Errorf("published %+v, %v; want the page of the one good run", said, err)
+	}
+	_, _, list := get(t, srv.URL+"/", nil)
+	for _, page := range []string{string(index), list} {
+		for _, want := range append(why, "running", "nats") {
+			if !strings.Contains(page, want) {
+				t.Errorf("the list lacks %q:\n%s", want, afterStyle(page))
+			}
+		}
+	}
+	for address, want := range map[string]string{
+		"/run?dir=r01": why[0], "/run?dir=r02": why[1], "/run?dir=now": "This one goes on, or was killed.",
+		"/compare?a=r03&b=r01": why[0], "/compare?a=r03&b=now": "", "/overlay?a=r03&a=r02": why[1], "/history": "too few runs",
+	} {
+		if status, _, body := get(t, srv.URL+address, nil); status == 200 && address != "/history" && address != "/run?dir=now" || !strings.Contains(body, want) {
+			t.Errorf("%s: status %d, and the page lacks %q:\n%s", address, status, want, afterStyle(body))
+		}
 	}
 }
 

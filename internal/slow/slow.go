@@ -211,8 +211,8 @@ func bursts(clusters []result.SlowCluster) (all []episode) {
 	return all
 }
 
-// met is how many bursts overlap joined spells, or how many spells overlap bursts, the smaller: several
-// bursts within one long spell count once.
+// met is how many bursts overlap joined episodes, or how many episodes overlap bursts, the smaller: several
+// bursts within one long episode count once.
 func met(episodes, bursts []episode) int {
 	count := func(of, others []episode) (n int) {
 		for _, x := range of {
@@ -244,7 +244,7 @@ func atLeast(n int, chances []float64) float64 {
 	return sum
 }
 
-// joined sorts spells and merges those that touch.
+// joined sorts episodes and merges those that touch.
 func joined(episodes []episode) []episode {
 	episodes = slices.Clone(episodes)
 	slices.SortFunc(episodes, func(a, b episode) int { return cmp.Compare(a.from, b.from) })
@@ -259,14 +259,14 @@ func joined(episodes []episode) []episode {
 	return all
 }
 
-// meets reports whether any of joined spells overlaps an interval.
+// meets reports whether any of joined episodes overlaps an interval.
 func meets(episodes []episode, from, to int64) bool {
 	i, _ := slices.BinarySearchFunc(episodes, from, func(x episode, at int64) int { return cmp.Compare(x.to, at) })
 	return i < len(episodes) && episodes[i].from <= to
 }
 
 // chance is the fraction of the window's instants at which a message that takes that long, due then,
-// overlaps one of joined spells.
+// overlaps one of joined episodes.
 func chance(episodes []episode, takes, from, to int64) float64 {
 	if to <= from {
 		return 0

@@ -46,7 +46,7 @@ func TestSlowMessagesInCommon(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if Tells(s, s.Beside[0]) || Tells(s, s.Beside[1]) {
-		t.Error("either is beside one spell, which it may be by chance")
+		t.Error("either is beside one episode, which it may be by chance")
 	}
 	if c.Explain("e2e", nil, 0, 1) != nil {
 		t.Error("without messages there is nothing to explain")

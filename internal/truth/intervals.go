@@ -25,7 +25,7 @@ type drawn struct {
 	name   string
 	every  float64 // what makes it slow comes so many seconds apart on average; 0: all the time
 	varies bool    // how long it then stays slow is chance, too
-	// make does a run, and returns whether it met a slow spell. What never completes has the
+	// make does a run, and returns whether it met a slow episode. What never completes has the
 	// value +Inf.
 	make  func(dice *rand.Rand, seconds int, add func(at, value float64)) bool
 	above func(v float64) float64 // the share of all values above v
@@ -96,7 +96,7 @@ func drawnQueue(load float64) *drawn {
 	}
 }
 
-// drawns are independent samples, two queues, slow seconds by chance, slow spells
+// drawns are independent samples, two queues, slow seconds by chance, slow episodes
 // at regular times, a level that drifts from second to second, and outages in which
 // messages are delayed, or all fail, or half of them are lost.
 func drawns() []*drawn {
@@ -212,7 +212,7 @@ type simulator struct {
 	in     measure.Interval
 }
 
-// run returns the distribution of a run and whether it met a slow spell.
+// run returns the distribution of a run and whether it met a slow episode.
 func (m *simulator) run(dice *rand.Rand, s *drawn, seconds int) (d *result.Dist, met bool) {
 	for len(m.slices) < int(float64(seconds)*slicesOf(seconds))+1 {
 		m.slices = append(m.slices, new(measure.Counts))
@@ -246,7 +246,7 @@ func (m *simulator) run(dice *rand.Rand, s *drawn, seconds int) (d *result.Dist,
 // A cell is what simulated runs of one length said of one percentile.
 type cell struct {
 	lower, both, neither int // runs with a lower end, with both ends, and without any
-	missed, metMissed    int // whose interval lies beside the truth; of those, that met a slow spell
+	missed, metMissed    int // whose interval lies beside the truth; of those, that met a slow episode
 	decided              int // an objective whose limit is the truth: wrong, whichever way
 	met                  int
 	width                []float64 // of intervals with both ends, in parts of the truth

@@ -20,6 +20,7 @@ import (
 // WEIR_COVERAGE=2000 does that many runs of every length, which takes minutes, and prints the table of
 // docs/method/intervals.md.
 func TestIntervalsCover(t *testing.T) {
+	needs.NoRace(t)
 	lengths, runs := []int{2, 10, 30}, func(seconds int) int { return 10 + 400/(seconds+3) }
 	if needs.Less() {
 		lengths = lengths[:1] // under the race detector a simulated second takes many times as long
@@ -64,7 +65,7 @@ func TestIntervalsCover(t *testing.T) {
 				at := fmt.Sprintf("%s, %d s, p%v", s.name, seconds, ps[i])
 				switch {
 				case beyond && !s.varies && c.metMissed > most(c.met, 0.07) && stats.Supported(uint64(seconds*simRate), ps[i]):
-					t.Errorf("%s: of %d runs that met a slow spell %d miss the truth", at, c.met, c.metMissed)
+					t.Errorf("%s: of %d runs that met a slow episode %d miss the truth", at, c.met, c.metMissed)
 				case beyond:
 				case c.missed > most(runs, 0.07) || c.decided > most(runs, 0.05):
 					t.Errorf("%s: of %d runs %d miss the truth, and %d decide an objective that is the truth", at, runs, c.missed, c.decided)

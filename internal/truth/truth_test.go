@@ -110,6 +110,7 @@ func TestSelfTestPasses(t *testing.T) {
 // TestCapacitySearchCoversTruth: a search's interval covers the rate from the closed form, and a wrong
 // interval is detected.
 func TestCapacitySearchCoversTruth(t *testing.T) {
+	needs.NoRace(t)
 	for _, c := range ceilings() {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := c.check(t.Context())
@@ -193,6 +194,24 @@ func TestCoordinatedOmissionIsDetected(t *testing.T) {
 	for _, r := range c.Rows {
 		if ok := r.What == "response p50"; ok != r.OK {
 			t.Errorf("%s: OK = %v; want %v (want %d, got %d)", r.What, r.OK, ok, r.Want, r.Got)
+		}
+	}
+}
+
+func TestLatenessOfTheSizeOfAFreeze(t *testing.T) {
+	ms := func(n int64) int64 { return n * int64(time.Millisecond) }
+	for _, c := range []struct {
+		lateness, service int64
+		ok, says          bool
+	}{
+		{1, 1, true, true},
+		{150, 1, true, false},
+		{390, 1, false, true}, // the freeze, counted as lateness
+		{390, 170, true, false},
+	} {
+		others := []Row{{What: "blocked p99", Host: ms(300)}, {What: "service p99", Host: ms(c.service)}}
+		if r := unfrozen(ms(c.lateness), ms(400), others); r.OK != c.ok || r.Says != c.says {
+			t.Errorf("lateness of %d ms, a service that the host delays by %d ms: %+v", c.lateness, c.service, r)
 		}
 	}
 }

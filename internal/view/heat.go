@@ -25,7 +25,7 @@ func (t *single) heat() {
 	t.Gap()
 	t.Chapter("all latencies over time")
 	t.Line(layout.Faint.Of("The stronger the colour of a field, the more messages took so long at that time, by the logarithm of their number. The faintest is a single message. " +
-		"Percentiles hide shapes that show here: two bands, spells, a slow rise."))
+		"Percentiles hide shapes that show here: two bands, bursts, a slow rise."))
 	for _, of := range directions {
 		m := c.mosaics[of]
 		if m == nil || len(m.parts) == 0 {

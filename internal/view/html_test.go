@@ -28,7 +28,7 @@ var allowedParts = map[string]string{
 	"dl": "", "dt": "class", "dd": "", "table": "class", "thead": "", "tbody": "", "tr": "", "th": "colspan scope class", "td": "class data-name", "small": "", "template": "",
 	"script": "type id", "pre": "", "figure": "", "figcaption": "", "details": "", "summary": "",
 	"svg": "class viewBox role aria-labelledby", "desc": "id", "g": "class data-n", "path": "class d data-n", "rect": "class x y width height",
-	"circle": "class cx cy r", "text": "class x y",
+	"circle": "class cx cy r", "text": "class x y data-n",
 }
 
 // A seen page is what its reader perceives.
@@ -41,7 +41,7 @@ type seen struct {
 }
 
 // ownScript finds the script that is weir's own, by how it begins and ends.
-var ownScript = regexp.MustCompile(`(?s)<script>("use strict";\n// The script of weir's pages.*?\n}\)\(\);\n)</script>`)
+var ownScript = regexp.MustCompile(`(?s)<script>("use strict";\n\(\(\) => \{\nconst data = JSON.*?\n}\)\(\);\n)</script>`)
 
 // withoutScript takes weir's own script out of a page.
 func withoutScript(page string) (rest string, scripts []string) {
@@ -376,7 +376,7 @@ func TestUnknownIntervalIsNotDrawn(t *testing.T) {
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen, MeasureS: 10, HorizonS: 2.711}, Latency: result.Latency{Send: result.Send{Response: d}}}
 	text := rendered(t, Text, entry(r), Options{})
-	mentions(t, text, "not known", "0.900..3.00", "0.900..\n", " ..3.00", "horizon 2.71 s: of 40 runs as long", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate spells")
+	mentions(t, text, "not known", "0.900..3.00", "0.900..\n", " ..3.00", "horizon 2.71 s: of 40 runs as long", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate bursts")
 	page := html1(t, entry(r), Options{})
 	if strings.Contains(page, "NaN") {
 		t.Error("the page draws what is not known")

@@ -354,7 +354,7 @@ const byFewSamples = "samples"
 var missingEnd = map[string]string{
 	result.ByDependence: "neighbouring messages took similar times, so many of them tell no more than a few independent ones (measure for longer)",
 	byFewSamples:        "too few samples lie beyond the percentile",
-	result.ByEpisodes:   "the slow messages came in fewer than six separate spells",
+	result.ByEpisodes:   "the slow messages came in fewer than six separate bursts",
 }
 
 // unsupported explains the mark ~ if present, and says how long a run must be to support one more

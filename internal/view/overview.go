@@ -137,7 +137,7 @@ func marksOf(p *layout.Page, x *layout.Table, entries []Entry) {
 	doubtful(p, x, rs...)
 	tooFew(p, x)
 	withheld(p, x, rs...)
-	if marked(x, ">= ", fewSamples + ">= ", "?>= ", "!>= ") {
+	if marked(x, ">= ", fewSamples+">= ", "?>= ", "!>= ") {
 		p.Note(">= at least: messages that never came count with their age")
 	}
 }

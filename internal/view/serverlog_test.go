@@ -45,7 +45,7 @@ func TestReportShowsServerLogLines(t *testing.T) {
 		return layout.Terminal(columns, false).Page(page)
 	}
 	want := `slowest     the 3 slowest e2e messages took 1.00 s to 2.00 s; 2 of them came in
-            1 spell after the warm-up: 2 in a spell of 2.00 s from 5.0 s on
+            1 burst after the warm-up: 2 in a burst of 2.00 s from 5.0 s on
             the servers' own logs from 1 s before 5.0 s:
             server-2, 4.5 s: [1] 2026/11/26 08:12:03.4 [INF] one
             server-2, 4.5 s: two

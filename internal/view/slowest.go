@@ -95,15 +95,15 @@ func clustersSay(s *result.Slowest, never uint64, from origin) string {
 	case len(many) > 0:
 		var each []string
 		for _, c := range many[:min(len(many), mostClusters)] {
-			each = append(each, fmt.Sprintf("%d in a spell of %s from %s on", c.Messages, quantity.Time(c.ToNS-c.FromNS), at(c.FromNS)))
+			each = append(each, fmt.Sprintf("%d in a burst of %s from %s on", c.Messages, quantity.Time(c.ToNS-c.FromNS), at(c.FromNS)))
 		}
 		if len(many) > mostClusters {
 			each = append(each, "...")
 		}
-		text += fmt.Sprintf("; %d of them came in %s%s: %s", together, quantity.Counted(len(many), "spell", "spells"), since, strings.Join(each, ", "))
+		text += fmt.Sprintf("; %d of them came in %s%s: %s", together, quantity.Counted(len(many), "burst", "bursts"), since, strings.Join(each, ", "))
 	}
 	if s.PeriodNS != nil {
-		text += fmt.Sprintf("; spells begin every %s, or a multiple of it", quantity.Time(*s.PeriodNS))
+		text += fmt.Sprintf("; bursts begin every %s, or a multiple of it", quantity.Time(*s.PeriodNS))
 	}
 	return text
 }

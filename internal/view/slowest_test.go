@@ -33,7 +33,7 @@ func TestReportExplainsSlowestMessages(t *testing.T) {
 		(&single{Page: page, r: r}).slowest()
 		return layout.Text{}.Page(page)
 	}
-	want := `slowest     the 10 slowest e2e messages took 41.0 ms to 50.0 ms; 9 of them came in 2 spells after the warm-up: 5 in a spell of 50.0 ms from 7.2 s on, 4 in a spell of 40.0 ms from 2.2 s on; spells begin every 5.00 s, or a multiple of it
+	want := `slowest     the 10 slowest e2e messages took 41.0 ms to 50.0 ms; 9 of them came in 2 bursts after the warm-up: 5 in a burst of 50.0 ms from 7.2 s on, 4 in a burst of 40.0 ms from 2.2 s on; bursts begin every 5.00 s, or a multiple of it
             7 of these 10 met a hiccup of the host; of messages as slow at random times less than 0.1 % would
             5 of these 10 met a second with unusually busy servers; of messages as slow at random times 12.5 % would
 `

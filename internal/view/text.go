@@ -173,6 +173,7 @@ func (t *single) pictured() {
 	t.throughput()
 	t.slowest()
 	t.agents()
+	t.clockCourses()
 	chapter("what it rests on")
 	page := t.Page
 	t.Page = new(layout.Page)

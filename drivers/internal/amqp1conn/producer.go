@@ -154,11 +154,7 @@ func (r *route) send() {
 	defer r.sent.Close()
 	var body [1][]byte
 	message := client.Message{Header: &client.MessageHeader{Durable: r.conn.options.Durable}, Data: body[:]}
-	for {
-		it, ok := r.waiting.Take()
-		if !ok {
-			return
-		}
+	for it := range r.waiting.All() {
 		err := it.ctx.Err()
 		if r.Ending() {
 			err = driver.ErrClosed
@@ -237,11 +233,7 @@ func (p *producer) failed(ctx context.Context, o *outlet, err error) error {
 // confirm waits for outcomes, in message order. When a connection ends, so do the waits for
 // messages in flight on it.
 func (r *route) confirm() {
-	for {
-		sent, ok := r.sent.Take()
-		if !ok {
-			return
-		}
+	for sent := range r.sent.All() {
 		state, err := sent.Wait(context.Background())
 		if err != nil {
 			err = words.Lost(err)

@@ -3,7 +3,10 @@
 // would have to reserve that space for each destination.
 package fifo
 
-import "sync"
+import (
+	"iter"
+	"sync"
+)
 
 // A Queue is an unbounded queue. Put and Close never wait; only one goroutine may take. Create it
 // with New: the zero Queue is not usable.
@@ -23,7 +26,7 @@ const mostKept = 16 << 10
 
 func New[T any]() *Queue[T] { return &Queue[T]{wake: make(chan struct{}, 1)} }
 
-// Put appends x. It must not be called after Close.
+// Put appends x. After Close, x may never be taken.
 func (q *Queue[T]) Put(x T) {
 	q.mu.Lock()
 	q.put = append(q.put, x)
@@ -76,4 +79,12 @@ func (q *Queue[T]) Take() (x T, ok bool) {
 	x, q.taken[q.next] = q.taken[q.next], none
 	q.next++
 	return x, true
+}
+
+// All takes elements until the Queue is closed and empty.
+func (q *Queue[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for x, ok := q.Take(); ok && yield(x); x, ok = q.Take() {
+		}
+	}
 }

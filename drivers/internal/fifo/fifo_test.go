@@ -13,10 +13,18 @@ func TestAQueueKeepsTheOrder(t *testing.T) {
 		}
 		q.Close()
 	}()
-	for want := range n {
-		if x, ok := q.Take(); x != want || !ok {
-			t.Fatalf("took %d, %t; want %d", x, ok, want)
+	if x, ok := q.Take(); x != 0 || !ok {
+		t.Fatalf("took %d, %t; want 0", x, ok)
+	}
+	want := 1
+	for x := range q.All() {
+		if x != want {
+			t.Fatalf("took %d; want %d", x, want)
 		}
+		want++
+	}
+	if want != n {
+		t.Errorf("took %d of %d", want, n)
 	}
 	for range 2 {
 		if x, ok := q.Take(); ok {

@@ -2,6 +2,9 @@ package gate
 
 import (
 	"context"
+	"time"
+
+	"github.com/weirmq/weir/driver"
 )
 
 // Within calls f, which ignores contexts, and reports whether it returned before ctx ended.
@@ -25,4 +28,15 @@ func Within(ctx context.Context, f, late func()) bool {
 		}()
 	}
 	return false
+}
+
+// End waits, within ctx and limit, for f, which closes a client and ignores contexts. After that, f
+// keeps running in the background, and the error is driver.ErrAbandoned.
+func End(ctx context.Context, limit time.Duration, f func()) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if !Within(ctx, f, nil) {
+		return driver.ErrAbandoned
+	}
+	return nil
 }

@@ -2,10 +2,13 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirmq/weir/driver"
 )
 
 func TestWithinWaitsNoLongerThanItsContext(t *testing.T) {
@@ -35,6 +38,19 @@ func TestWithinWaitsNoLongerThanItsContext(t *testing.T) {
 		}
 		if Within(ctx, func() { time.Sleep(time.Minute) }, nil) {
 			t.Error("a call under a context that is over")
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestEndAbandonsALongCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if err := End(t.Context(), 2*time.Second, func() { time.Sleep(time.Second) }); err != nil {
+			t.Errorf("a call of a second, of two: %v", err)
+		}
+		start := time.Now()
+		if err := End(t.Context(), time.Second, func() { time.Sleep(time.Minute) }); !errors.Is(err, driver.ErrAbandoned) || time.Since(start) != time.Second {
+			t.Errorf("a call of a minute ended after %v: %v", time.Since(start), err)
 		}
 		time.Sleep(time.Minute)
 	})

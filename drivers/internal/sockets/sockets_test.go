@@ -10,26 +10,13 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/drivers/internal/sockets"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // listener accepts connections but sends nothing.
 func listener(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = c.Close() })
-		}
-	}()
-	return l.Addr().String()
+	return trial.Serve(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 }
 
 // TestClosingSocketEndsCall also checks that only Kill allows the client to reconnect.

@@ -23,22 +23,35 @@ func Encrypted(t testing.TB, address, cert, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+	return Serve(t, func(c net.Conn) { join(tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair}}), address) })
+}
+
+// Serve accepts connections at a loopback address, and calls serve for each on a goroutine of its
+// own. A connection is closed when serve returns, and all are closed at the end of the test.
+func Serve(t testing.TB, serve func(net.Conn)) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
-			a, err := l.Accept()
+			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			all.Go(func() { join(a, address) })
+			all.Go(func() {
+				defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+				serve(c)
+				_ = c.Close()
+			})
 		}
 	})
 	t.Cleanup(func() {
 		_ = l.Close()
+		cancel()
 		all.Wait()
 	})
 	return l.Addr().String()

@@ -274,6 +274,24 @@
       });
       if (!l.dots && l.path) l.path.setAttribute("d", d + lone);
     }
+    // Numbers stand at the last shown value of their lines, and below each other.
+    const ends = v.numbers.map((e) => {
+      let last = null;
+      for (const l of v.lines) {
+        if (l.n !== Number(e.dataset.n)) continue;
+        l.x.forEach((from, i) => {
+          const at = Math.min((l.to || l.x)[i], x.max);
+          if (l.y[i] !== null && from <= x.max && at >= x.min && (!last || at >= last[0])) last = [at, toY(v, y, l.y[i])];
+        });
+      }
+      e.classList.toggle("off", !last || hidden.get(v.figure).has(Number(e.dataset.n)));
+      return [e, last];
+    }).filter(([, last]) => last).sort((a, b) => a[1][1] - b[1][1]);
+    let lowest = -Infinity;
+    for (const [e, [at, py]] of ends) {
+      lowest = Math.max(py, lowest + 12);
+      put(e, { x: place(toX(x, at) + 6), y: place(lowest + 4) });
+    }
     v.rules.forEach((r, i) => {
       const at = toY(v, y, c.rules[i]);
       r[0].setAttribute("d", "M" + frame.left + " " + place(at) + "H" + (frame.width - frame.right));
@@ -505,6 +523,7 @@
     });
     v.moved.forEach(clipped);
     v.lines.forEach((l) => l.path && clipped(l.path));
+    v.numbers = [...svg.querySelectorAll("text.number")];
     const texts = [...svg.querySelectorAll("text.rule")];
     v.rules = [...svg.querySelectorAll("path.rule")].map((p, i) => [p, texts[i]]);
     v.band = draw("rect", { class: "chosen off", x: 0, y: frame.top, width: 0, height: base(v) - frame.top });

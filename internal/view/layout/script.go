@@ -66,7 +66,18 @@ func scriptOf(p *Page) (script, error) {
 		}
 	}
 	b, err := json.Marshal(all) // escapes <, > and &, so that no text ends the element
-	return script{string(b), pageScript}, err
+	return script{string(b), lean(pageScript)}, err
+}
+
+// lean drops the comments and indents of a script, which readers of a page do not need.
+func lean(code string) string {
+	var b strings.Builder
+	for line := range strings.Lines(code) {
+		if line = strings.TrimLeft(line, " "); !strings.HasPrefix(line, "//") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // chartsOf returns the charts of a page and of its nested pages.

@@ -4,9 +4,12 @@
 package plot
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -173,6 +176,7 @@ func (c *Chart) SVG() string {
 	for _, l := range c.Lines { // above the columns, to get the pointer first
 		p.dots(l)
 	}
+	p.numbers()
 	p.linef("</svg>")
 	return p.String()
 }
@@ -417,6 +421,29 @@ func (p *pen) dots(l Line) {
 		}
 	}
 	p.linef("</g>")
+}
+
+// numbers writes at the end of each line the number of its legend entry, a sign beside its colour. A chart of one
+// entry needs none.
+func (p *pen) numbers() {
+	type end struct{ x, y float64 }
+	ends := map[int]end{}
+	for _, l := range p.chart.Lines {
+		for _, at := range l.Points {
+			if x := p.x(at.X + at.Wide); l.Series > 0 && !math.IsNaN(at.X) && !math.IsNaN(at.Y) && x >= ends[l.Series].x {
+				ends[l.Series] = end{x, p.y(at.Y)}
+			}
+		}
+	}
+	if len(ends) < 2 {
+		return
+	}
+	const high = 12
+	lowest := math.Inf(-1)
+	for _, n := range slices.SortedFunc(maps.Keys(ends), func(a, b int) int { return cmp.Or(cmp.Compare(ends[a].y, ends[b].y), a-b) }) {
+		lowest = math.Max(ends[n].y, lowest+high)
+		p.linef(`<text class="number" x="%s" y="%s"%s>%d</text>`, num(ends[n].x+6), num(lowest+4), series(n), n)
+	}
 }
 
 // marks draws tall marks, each with its text, and the others of a class as one path.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -181,5 +182,23 @@ func TestThinningLosesNoPeakAndNoGap(t *testing.T) {
 	}
 	if got := Thin(points[:700], 400); len(got) != 700 {
 		t.Errorf("700 points became %d", len(got))
+	}
+}
+
+// Lines that end at one place have numbers below each other; a gap at the end does not hide a number.
+func TestLinesEndWithTheirNumbers(t *testing.T) {
+	t.Parallel()
+	line := func(n int, last float64) Line {
+		return Line{Class: "s1", Series: n, Points: []Point{{X: 0, Y: 1}, {X: 5, Y: 5}, {X: 9, Y: last}}}
+	}
+	c := &Chart{ID: "c", Height: 300, X: Axis{Max: 10}, Y: Axis{Max: 10}, Lines: []Line{line(1, 5), line(2, 5), line(3, math.NaN())}}
+	numbers := regexp.MustCompile(`<text class="number" x="([\d.]+)" y="([\d.]+)" data-n="(\d)">(\d)</text>`)
+	all := numbers.FindAllStringSubmatch(c.SVG(), -1)
+	if len(all) != 3 || all[0][2] == all[1][2] || all[1][2] == all[2][2] || all[2][1] >= all[0][1] {
+		t.Errorf("%q; want three numbers, each below the one before, and the third where its line ends", all)
+	}
+	c.Lines = c.Lines[:1]
+	if n := len(numbers.FindAllString(c.SVG(), -1)); n != 0 {
+		t.Errorf("%d numbers of a single line", n)
 	}
 }
