@@ -274,6 +274,10 @@ type Check struct {
 	// closed loop cannot be late.
 	Inapplicable bool `json:"inapplicable,omitempty"`
 
+	// Noted says that a valid check found something that decides nothing about the run: it names a cause,
+	// or marks figures. Absent in older results.
+	Noted bool `json:"noted,omitempty"`
+
 	// With names another check with the same finding; "" for a separate finding. People are shown
 	// both as one.
 	With string `json:"with,omitempty"`

@@ -24,7 +24,7 @@ type untilFlags struct {
 // Limits of --most-runs.
 const (
 	fewestRuns  = 6 // per scenario at the first look
-	usualRuns   = 32
+	usualRuns   = compare.MostRuns
 	mostRunsMay = 100
 )
 

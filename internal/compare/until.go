@@ -6,6 +6,9 @@ import (
 	"github.com/weirmq/weir/internal/stats"
 )
 
+// MostRuns is how many runs a side gets at most for a Goal, unless the user says otherwise.
+const MostRuns = 32
+
 // A Goal is the required precision of the difference between sides, or for one side of the median of its
 // runs.
 type Goal struct {

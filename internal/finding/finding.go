@@ -49,6 +49,15 @@ func (f Finding) String() string {
 	return b.String()
 }
 
+// Verdict says in a few words what a check of this name found against a run; "" for one that decides nothing.
+func Verdict(check string) string {
+	code := "verdict." + strings.ReplaceAll(check, " ", "_")
+	if catalogue().words.Lookup(code) == nil {
+		return ""
+	}
+	return New(code).String()
+}
+
 // Join renders several findings.
 func Join(all []Finding, between string) string { return join(all, between) }
 

@@ -141,6 +141,9 @@ func TestEveryCodeIsUsedWithItsValues(t *testing.T) {
 		})
 	}
 	for code := range unsaid {
+		if strings.HasPrefix(code, "verdict.") { // by the names of checks
+			continue
+		}
 		t.Errorf("nobody says %s", code)
 	}
 }

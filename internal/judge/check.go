@@ -74,7 +74,7 @@ func (c *check) found() bool { return c.wrong() || c.noted }
 func (c check) stored() result.Check {
 	codes, values := finding.Data(slices.Concat([]finding.Finding{c.limit}, c.value, c.why)...)
 	return result.Check{
-		Name: c.name, Status: c.status, Inapplicable: c.inapplicable, With: c.with,
+		Name: c.name, Status: c.status, Inapplicable: c.inapplicable, Noted: c.noted, With: c.with,
 		Value: finding.Join(c.value, "; "), Limit: c.limit.String(), Why: finding.Join(c.why, " "),
 		Codes: codes[1:], Values: values,
 	}

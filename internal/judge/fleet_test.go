@@ -83,7 +83,7 @@ func TestAgentProblemsAreReported(t *testing.T) {
 		"two such hosts": {CheckCPU, result.Suspect, func(in *result.Result) {
 			*agent(in, 1).Host.Usage.CPUShare, *agent(in, 2).Host.Usage.CPUShare = 0.85, 0.95
 		}, "agent c: weir used 95 % of its cores, and all processes together used 40 % of the host's; also over the limit: agent b"},
-		"stalls of one host":      {CheckHiccups, result.Suspect, func(in *result.Result) { agent(in, 2).Host.Hiccups.P50NS = 110_000 }, "agent c: a thread that only sleeps woke 60.0 µs too late at p50: 60 % of p50"},
+		"stalls of one host":      {CheckHiccups, result.Suspect, func(in *result.Result) { agent(in, 2).Host.Hiccups.P50NS = 110_000 }, "agent c: this host stalled for 60.0 µs at p50: 60 % of p50"},
 		"one agent's own ceiling": {CheckHeadroom, result.Suspect, func(in *result.Result) { in.Agents[1].Cost.CeilingPerS = 6_000 }, "agent b: 5,000/s is 83.3 % of the 6,000/s"},
 		"a quota of one":          {CheckThrottling, result.Suspect, func(in *result.Result) { *agent(in, 1).Host.Usage.ThrottledS = 0.05 }, "agent b: stopped for 50.0 ms"},
 		"one that does not tell":  {CheckSteal, result.Valid, func(in *result.Result) { agent(in, 1).Host.Usage.StealShare = nil }, "agent a: the hypervisor took 0 % of the processor time, warm-up and drain included (10.0 s); not checked: agent b"},

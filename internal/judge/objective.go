@@ -424,7 +424,7 @@ func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 		}
 		switch s.NeedsS = o.needs(r, f); {
 		case s.NeedsS > 0:
-			why = append(why, say("objective.needs", "seconds", s.NeedsS))
+			why = append([]finding.Finding{say("objective.needs", "seconds", s.NeedsS)}, why...)
 		case f.lo != nil && f.hi != nil && f.why.Code == "":
 			why = append(why, say("objective.equal"))
 		}

@@ -170,8 +170,8 @@ func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
 		// send.p50 is 500 µs, between 469 and 532 µs.
 		"send.p50 <= 540µs": "pass",
 		"send.p50 < 540µs":  "pass",
-		"send.p50 <= 510µs": "undecided: the limit lies inside its 95 % interval, 469 µs to 532 µs; a run of about 3 min would decide it",
-		"send.p50 <= 490µs": "undecided: the limit lies inside its 95 % interval, 469 µs to 532 µs; a run of about 3 min would decide it",
+		"send.p50 <= 510µs": "undecided: measure about 3 min to decide it; the limit lies inside its 95 % interval, 469 µs to 532 µs",
+		"send.p50 <= 490µs": "undecided: measure about 3 min to decide it; the limit lies inside its 95 % interval, 469 µs to 532 µs",
 		"send.p50 <= 460µs": "fail",
 		"send.p50 >= 460µs": "pass",
 		"send.p50 > 460µs":  "pass",
@@ -182,13 +182,13 @@ func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
 		// An objective's own percentile.
 		"send.p99.5 <= 1.1ms": "pass",
 		"send.p98 <= 1ms":     "undecided: the result has no p98 (it has p0.1, p50, p75, p90, p95, p99, p99.5, p99.9, p99.99, p99.999, p99.9999)",
-		"send.p0.1 >= 1µs":    "undecided: 1,000 samples are too few to bound p0.1 from below; a run of about 56 s would decide it",
+		"send.p0.1 >= 1µs":    "undecided: measure about 56 s to decide it; 1,000 samples are too few to bound p0.1 from below",
 		// Unsupported: it can miss a limit and not keep one.
-		"send.p99.9 <= 10ms": "undecided: p99.9 needs 5,000 samples, has 1,000; a run of about 75 s would decide it",
+		"send.p99.9 <= 10ms": "undecided: measure about 75 s to decide it; p99.9 needs 5,000 samples, has 1,000",
 		"send.p99.9 <= 10µs": "fail",
 		"send.p99.9 >= 10µs": "pass",
-		"settle.p50 >= 1µs":  "undecided: p50 needs 10 samples, has 4; a run of about 38 s would decide it",
-		"settle.p50 <= 1s":   "undecided: p50 needs 10 samples, has 4; a run of about 38 s would decide it",
+		"settle.p50 >= 1µs":  "undecided: measure about 38 s to decide it; p50 needs 10 samples, has 4",
+		"settle.p50 <= 1s":   "undecided: measure about 38 s to decide it; p50 needs 10 samples, has 4",
 		// Censored: the same.
 		"e2e.p50 <= 1ms":        "pass",
 		"e2e.p95 <= 10s":        "undecided: 100 of 1,000 messages had not completed when the run ended: the figure is at least this",
@@ -207,7 +207,7 @@ func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
 		"send.min == 1µs": "pass",
 		// The mean is 500.5 µs, ±17.9 µs.
 		"send.mean <= 520µs": "pass",
-		"send.mean <= 510µs": "undecided: the limit lies inside its 95 % interval, 483 µs to 518 µs; a run of about 54 s would decide it",
+		"send.mean <= 510µs": "undecided: measure about 54 s to decide it; the limit lies inside its 95 % interval, 483 µs to 518 µs",
 		"send.mean <= 480µs": "fail",
 		"settle.mean <= 1s":  "undecided: a mean needs 30 samples for an interval, has 4",
 		// Counts, rates and ratios.

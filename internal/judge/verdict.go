@@ -222,7 +222,11 @@ func rate(s *subject) check {
 			c.with = CheckLateness
 		}
 		c.add("rate.late", "late", behind, "seconds", seconds, "worst", worst, "at", max(at, s.WindowFrom())-s.WindowFrom())
-		c.find(result.Suspect, say("rate.gaps"))
+		cause, advice := s.fellBehindFor()
+		if cause.Code != "lateness.busy" && cause.Code != "lateness.no_core" { // the others say less than the gaps do
+			cause = finding.Finding{}
+		}
+		c.find(result.Suspect, say("rate.gaps", "cause", cause, "advice", advice))
 	}
 	return c
 }

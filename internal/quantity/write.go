@@ -33,14 +33,34 @@ func Time(ns int64) string {
 	return Significant(float64(ns)/size, name == "ns") + " " + name
 }
 
-// TimeBeside formats an end of a value's interval, in ns: in the value's unit, or with its own if the
-// number would be unreadable in that unit.
-func TimeBeside(end, value int64) string {
-	name, size := timeUnit(value)
-	if v := math.Abs(float64(end)) / size; end == 0 || v >= 0.0995 && v < 9_999.5 {
-		return Significant(float64(end)/size, name == "ns")
+// Range formats the ends of an interval, each a number with its unit: "1.54 to 1.65 ms", or "<= 322 µs" and
+// ">= 1.72 ms" if only one end is known, which the other's text says by being empty.
+func Range(lo, hi string) string {
+	switch {
+	case lo == "" && hi == "":
+		return ""
+	case lo == "":
+		return "<= " + hi
+	case hi == "":
+		return ">= " + lo
+	case lo == hi:
+		return lo
 	}
-	return Time(end)
+	if number, unit, _ := strings.Cut(lo, " "); unit != "" && strings.HasSuffix(hi, " "+unit) {
+		lo = number
+	}
+	return lo + " to " + hi
+}
+
+// TimeRange formats an interval of times in ns; a nil end is unknown.
+func TimeRange(lo, hi *int64) string {
+	end := func(ns *int64) string {
+		if ns == nil {
+			return ""
+		}
+		return Time(*ns)
+	}
+	return Range(end(lo), end(hi))
 }
 
 // Significant formats v to three significant digits; whole units of ns are kept exact.

@@ -34,20 +34,24 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-func TestDistantIntervalEndHasOwnUnit(t *testing.T) {
+func TestRange(t *testing.T) {
+	ns := func(v int64) *int64 { return &v }
 	for _, x := range []struct {
-		end, value int64
-		want       string
+		lo, hi *int64
+		want   string
 	}{
-		{119_000, 187_000, "119"},
-		{567_804_000, 187_000, "568 ms"},
-		{0, 1_080_000_000, "0"},
-		{250_000, 1_080_000_000, "250 µs"},
-		{120_000_000, 1_080_000_000, "0.120"},
-		{3_121_000, 916_000, "3,121"},
+		{nil, nil, ""},
+		{nil, ns(322e3), "<= 322 µs"},
+		{ns(1720e3), nil, ">= 1.72 ms"},
+		{ns(1540e3), ns(1650e3), "1.54 to 1.65 ms"},
+		{ns(452e3), ns(1054e3), "452 µs to 1.05 ms"},
+		{ns(1e6), ns(1e6), "1.00 ms"},
 	} {
-		if got := TimeBeside(x.end, x.value); got != x.want {
-			t.Errorf("%d ns beside %d ns is %q, want %q", x.end, x.value, got, x.want)
+		if got := TimeRange(x.lo, x.hi); got != x.want {
+			t.Errorf("%q; want %q", got, x.want)
 		}
+	}
+	if got, want := Range("-81.0 %", "+1,897 %"), "-81.0 to +1,897 %"; got != want {
+		t.Errorf("%q; want %q", got, want)
 	}
 }

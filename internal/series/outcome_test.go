@@ -10,7 +10,7 @@ import (
 
 func TestHostStallEventHasDuration(t *testing.T) {
 	t.Parallel()
-	want := result.Event{TNS: 5e9, Kind: "hiccup", Text: "a thread that only sleeps was not woken for 29.7 ms", DurationNS: 29_700_000}
+	want := result.Event{TNS: 5e9, Kind: "hiccup", Text: "the host stalled for 29.7 ms", DurationNS: 29_700_000}
 	if got := hiccup(engine.Stall{From: 5e9, To: 5_029_700_000}); got != want {
 		t.Errorf("it is %+v; want %+v", got, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
@@ -57,28 +58,74 @@ func next(p *layout.Page, command, why string) {
 // roomy is the longest text that fits beside a label on a terminal of 80 columns.
 const roomy = 68
 
-// verdictOn returns the verdict as a word, and what it means for the figures.
+// verdictOn returns the verdict as a word, and what it means for the figures: the reasons against them, or
+// what is marked.
 func verdictOn(r *result.Result) (word layout.Span, says string) {
-	says = map[result.Status]string{
-		result.Valid:   "the figures can be used",
-		result.Suspect: "read why before you use a figure",
-		result.Invalid: "do not use the figures",
-	}[r.Verdict.Status]
-	why := judge.Reasons(&r.Verdict)
-	can, cannot := judge.Quotable(&r.Verdict)
+	v := &r.Verdict
+	can, cannot := judge.Quotable(v)
+	reasons := because(v)
 	switch {
-	case why != "":
-		says = "for " + why + ": " + says
+	case v.Status == result.Invalid:
+		says = "do not use the figures"
+		if len(reasons) > 0 {
+			says += ": " + strings.Join(reasons, ", ")
+		}
+	case len(reasons) > 0:
+		says = strings.Join(reasons, ", ") + ": read why before you use a figure"
+	case v.Status == result.Suspect:
+		says = "read why before you use a figure"
 	case len(cannot) > 0 && 2*len(can) < len(cannot):
-		says = "but quote only " + strings.Join(can, ", ")
+		says = "but quote only " + grouped(can)
 	case len(cannot) > 0:
-		says = "but do not quote " + strings.Join(cannot, ", ")
+		says = "but do not quote what is marked !: " + grouped(cannot)
+	default:
+		says = "the figures can be used"
 	}
 	if r.Run.Interrupted {
 		says += "; interrupted: the figures cover the part that ran"
 	}
-	status := strings.ToUpper(string(r.Verdict.Status))
+	status := strings.ToUpper(string(v.Status))
 	return colour(status).Of(status), says
+}
+
+// because says for each deciding check what it found, in a few words; the name of a check that the catalogue
+// does not know, as one of an older version.
+func because(v *result.Verdict) (says []string) {
+	checks := judge.Deciding(v)
+	for i, c := range checks {
+		if i == mostBecause && len(checks) > mostBecause+1 {
+			return append(says, fmt.Sprintf("and %d more reasons", len(checks)-i))
+		}
+		text := finding.Verdict(c.Name)
+		if c.Name == judge.CheckRun {
+			text = c.Value
+		}
+		says = append(says, cmp.Or(text, c.Name))
+	}
+	return says
+}
+
+const mostBecause = 2
+
+// grouped joins names of figures, those of several latencies with the same percentiles as one: "send and e2e
+// p95 up to p99.9".
+func grouped(names []string) string {
+	var groups, spans []string
+	for _, name := range names {
+		group, span := name, ""
+		if i := strings.Index(name, " p"); i >= 0 {
+			group, span = name[:i], name[i:]
+		}
+		if n := len(groups) - 1; n >= 0 && span != "" && spans[n] == span {
+			groups[n] += " and " + group
+			continue
+		}
+		groups, spans = append(groups, group), append(spans, span)
+	}
+	for i := range groups {
+		groups[i] += spans[i]
+	}
+	return strings.Join(groups, ", ")
 }
 
 // outcomesOf counts a run's objectives by outcome, and names the failed ones as far as there is room.
@@ -140,28 +187,23 @@ func (t *single) headline() (label string, spans []layout.Span) {
 	return "", nil
 }
 
-// losses reports the messages lost or broken in the whole run.
+// losses reports what became of the messages of the whole run: every outcome that some message has, but that
+// it was delivered.
 func losses(r *result.Result) layout.Span {
 	m := &r.MessagesAll
 	var parts []string
 	bad := false
-	all := m.Lost + m.Duplicated + m.Reordered + m.Corrupted + m.Misrouted + m.Pending + m.Unknown + m.Failed + m.Unconfirmed
 	counted := watched(r) && booked(r) || r.Booked()
-	checked := counted && all == 0
-	add := func(name string, n uint64, always bool) {
-		if n > 0 || always {
-			parts, bad = append(parts, name+" "+quantity.Count(n)), bad || n > 0
+	others := outcomesBeside(m)
+	clean := !slices.ContainsFunc(others, func(o outcome) bool { return o.all > 0 })
+	for _, o := range others {
+		if o.all > 0 || counted && (o.name == "lost" || clean && o.always) {
+			parts, bad = append(parts, o.name+" "+quantity.Count(o.all)), bad || o.bad && o.all > 0
+			if came := map[string]uint64{"failed": m.FailedDelivered, "unconfirmed": m.UnconfirmedDelivered}[o.name]; came > 0 {
+				parts[len(parts)-1] += " (" + quantity.Count(came) + " delivered)"
+			}
 		}
 	}
-	add("lost", m.Lost, counted)
-	add("duplicated", m.Duplicated, checked)
-	add("reordered", m.Reordered, checked)
-	add("corrupted", m.Corrupted, false)
-	add("misrouted", m.Misrouted, false)
-	add("pending", m.Pending, false)
-	add("unknown", m.Unknown, false)
-	add("failed", m.Failed, false)
-	add("unconfirmed", m.Unconfirmed, false)
 	text := strings.Join(parts, ", ")
 	switch {
 	case !booked(r):
@@ -175,6 +217,29 @@ func losses(r *result.Result) layout.Span {
 		return layout.Bad.Of(text)
 	}
 	return plain(text)
+}
+
+// outcomesBeside lists the outcomes of messages other than that each was delivered once and in order. A
+// screen has those marked always if nothing else is to be said.
+func outcomesBeside(m *result.Messages) []outcome {
+	return []outcome{
+		{name: "lost", all: m.Lost, always: true, bad: true},
+		{name: "late", all: m.Late, bad: true},
+		{name: "duplicated", all: m.Duplicated, always: true, bad: true},
+		{name: "reordered", all: m.Reordered, always: true, bad: true},
+		{name: "corrupted", all: m.Corrupted, bad: true},
+		{name: "misrouted", all: m.Misrouted, bad: true},
+		{name: "dead-lettered", all: m.DeadLettered, bad: true},
+		{name: "pending", all: m.Pending, bad: true},
+		{name: "unknown", all: m.Unknown, bad: true},
+		{name: "failed", all: m.Failed, bad: true},
+		{name: "unconfirmed", all: m.Unconfirmed, bad: true},
+		{name: "dropped", all: m.Dropped, bad: true},
+		{name: "unsent", all: m.Unsent, bad: true},
+		{name: "redelivered", all: m.Redelivered},
+		{name: "refused", all: m.Refused},
+		{name: "foreign", all: m.Foreign, bad: true},
+	}
 }
 
 // warmed notes that a count covers the whole run, unlike that of the table.
@@ -237,10 +302,7 @@ func (t *single) next(scenario string) (command, why string) {
 	far := carried < keeps*r.Throughput.OfferedPerS
 	slower := func(perS float64) string { return again + " --rate " + flagRate(perS) }
 	search := func() (command, why string) {
-		why = "finds the highest rate that keeps the objectives"
-		if len(r.Verdict.SLO) == 0 {
-			why = "finds the highest rate that keeps --slo: put your own limit there"
-		}
+		why = "from a tenth of this rate, doubled until the objective fails"
 		return t.search(strings.Replace(again, "weir run ", "weir capacity ", 1), carried), why
 	}
 	searched := r.Run.Mode != result.ModeBacklog // a search is for a rate at which messages are both sent and received
@@ -272,14 +334,14 @@ func (t *single) next(scenario string) (command, why string) {
 		return search()
 	case behind != "" && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that " + behind
-	case t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckHiccups, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckGC, judge.CheckBlocked):
+	case t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckHiccups, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckGC, judge.CheckBlocked, judge.CheckFigures):
 		switch {
 		case len(hosts) > 1 && met != "":
 			return met, "what on these hosts disturbs a run"
 		case len(hosts) > 1:
 			return charts(scenario)
 		}
-		return "weir doctor", "what on this host disturbs a run"
+		return "weir doctor", "what disturbs this host; then run again"
 	case fleet:
 		return charts(scenario)
 	case t.finds(judge.CheckHeadroom, judge.CheckRecording) && !closed && r.Throughput.OfferedPerS > 0:

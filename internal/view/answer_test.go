@@ -2,11 +2,15 @@ package view
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -190,12 +194,76 @@ func TestAVerdictNamesTheChecksBehindIt(t *testing.T) {
 		{Name: judge.CheckHiccups, Status: result.Invalid, With: judge.CheckLateness},
 		{Name: judge.CheckCPU, Status: result.Suspect},
 	}}
-	if _, says := verdictOn(e.Result); says != "for lateness: do not use the figures" {
+	if _, says := verdictOn(e.Result); says != "do not use the figures: the generator sent late" {
 		t.Error(says)
 	}
 	page := &layout.Page{}
 	doubts(page, []Entry{e})
 	if says := (layout.Text{}).Page(page); !strings.Contains(says, " for lateness\n") {
 		t.Error(says)
+	}
+}
+
+// A screen names each outcome that some message has, whatever it is.
+func TestTheLossLineHidesNoOutcome(t *testing.T) {
+	t.Parallel()
+	uneventful := []string{"Scheduled", "Sent", "Confirmed", "Delivered", "Settled"}
+	counts := reflect.TypeFor[result.Messages]()
+	for i := range counts.NumField() {
+		name := counts.Field(i).Name
+		if slices.Contains(uneventful, name) {
+			continue
+		}
+		r := stored(t, "testdata/valid.json")
+		reflect.ValueOf(&r.MessagesAll).Elem().Field(i).SetUint(1810)
+		r.MessagesAll.Failed = max(r.MessagesAll.Failed, r.MessagesAll.FailedDelivered)
+		r.MessagesAll.Unconfirmed = max(r.MessagesAll.Unconfirmed, r.MessagesAll.UnconfirmedDelivered)
+		if screen := rendered(t, Text, entry(r), Options{Dir: "results/x", Short: true}); !strings.Contains(screen, "1,810") {
+			t.Errorf("%s is not on the screen:\n%s", name, screen)
+		}
+	}
+	r := stored(t, "testdata/valid.json")
+	for i := range counts.NumField() {
+		reflect.ValueOf(&r.MessagesAll).Elem().Field(i).SetUint(uint64(11_001 + i))
+	}
+	screen := strings.ReplaceAll(rendered(t, Text, entry(r), Options{Dir: "results/x", Short: true}), "\n            ", " ")
+	for i := range counts.NumField() {
+		if n := quantity.Count(uint64(11_001 + i)); !slices.Contains(uneventful, counts.Field(i).Name) && !strings.Contains(screen, n) {
+			t.Errorf("%s is not on a screen of all outcomes:\n%s", counts.Field(i).Name, screen)
+		}
+	}
+}
+
+// Each check that may decide says so in plain words.
+func TestEachVerdictHasItsWords(t *testing.T) {
+	t.Parallel()
+	r := stored(t, "testdata/fleet.json")
+	r.Agents = nil
+	named := []string{judge.CheckNetwork, judge.CheckReceived, judge.CheckDrain, judge.CheckAgents, judge.CheckStart, judge.CheckClock}
+	for _, c := range judge.Verdict(r, nil).Checks {
+		named = append(named, c.Name)
+	}
+	for _, name := range named {
+		switch name {
+		case judge.CheckRun, judge.CheckHeadroom, judge.CheckBlocked: // one has its own words, the others decide nothing
+		default:
+			if finding.Verdict(name) == "" {
+				t.Errorf("the catalogue has no words for a verdict by %s", name)
+			}
+		}
+	}
+}
+
+func TestFiguresAreGrouped(t *testing.T) {
+	t.Parallel()
+	for want, names := range map[string][]string{
+		"send and e2e p95 up to p99.9":                {"send p95 up to p99.9", "e2e p95 up to p99.9"},
+		"send p95, e2e p50 and p99, the rates":        {"send p95", "e2e p50 and p99", "the rates"},
+		"the rates":                                   {"the rates"},
+		"send and e2e service p99, send system p99.9": {"send p99", "e2e service p99", "send system p99.9"},
+	} {
+		if got := grouped(names); got != want {
+			t.Errorf("%q; want %q", got, want)
+		}
 	}
 }

@@ -231,7 +231,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 			}
 			text := quantity.Rate(x.RatePerS) + ": " + headOf(p) + " " + figureOr(figure, "")
 			dot := plot.Point{X: x.RatePerS * (1 + beside(drawn[x.RatePerS])), Y: y, Form: dotOf(x, figure)}
-			if between := intervalText(figure.NS, figure.LoNS, figure.HiNS); between != "" {
+			if between := quantity.TimeRange(figure.LoNS, figure.HiNS); between != "" {
 				text += " (95 %: " + between + ")"
 				dot.Low, dot.High = end(figure.LoNS, -1), end(figure.HiNS, 1)
 			}

@@ -61,18 +61,18 @@ func (c comparison) counted() {
 	c.Say(strings.Join(all, "; "))
 }
 
-// decisive writes the most informative figures, those that differ first.
+// decisive writes the figures that differ, of resource use too, then the most informative others.
 func (c comparison) decisive() {
-	figures := c.deciding()
-	decided := func(f compare.Figure) int {
-		if v := f.Sides[1].Change.Verdict; v == compare.Worse || v == compare.Better {
-			return 0
-		}
-		return 1
+	decided := func(f compare.Figure) bool {
+		v := f.Sides[1].Change.Verdict
+		return v == compare.Worse || v == compare.Better
 	}
-	slices.SortStableFunc(figures, func(a, b compare.Figure) int { return decided(a) - decided(b) })
+	open := c.deciding()
+	figures := slices.DeleteFunc(slices.Clone(c.Figures), func(f compare.Figure) bool { return !decided(f) })
+	slices.SortStableFunc(figures, func(a, b compare.Figure) int { return rank(&a) - rank(&b) })
+	figures = append(figures, slices.DeleteFunc(open, decided)...)
 	x := c.changed(1, "", figures[:min(len(figures), mostFigures)], shortName)
-	c.Table(chosen(x, under("", c.Sides[0].Side, c.Sides[1].Side, "shift", percentText(1-c.Alpha)+" %"), under("", "verdict"), under("", "p")))
+	c.Table(chosen(x, under("", c.Sides[0].Side, c.Sides[1].Side, "shift", percentText(1-c.Alpha)+" % interval"), under("", "p"), under("", "verdict")))
 }
 
 // Comparison writes a comparison to a page: its sides, what they differ in, how each figure changed, and
@@ -218,7 +218,7 @@ func (c comparison) changes(side int) {
 // changed adds a table of how figures of a side changed.
 func (c comparison) changed(side int, title string, figures []compare.Figure, name func(*compare.Figure) string) *layout.Table {
 	t := &layout.Table{Columns: append(
-		columns(title, c.Sides[0].Side, c.Sides[side].Side, "shift", percentText(1-c.Alpha)+" %", "p"),
+		columns(title, c.Sides[0].Side, c.Sides[side].Side, "shift", percentText(1-c.Alpha)+" % interval", "p"),
 		layout.Column{Kind: layout.Word, Head: "verdict", Tone: layout.Strong, Judges: true})}
 	for i := range figures {
 		f := &figures[i]
@@ -371,16 +371,13 @@ func (s shift) text() string {
 }
 
 func (s shift) between() string {
-	if s.lo == nil && s.hi == nil {
-		return "-"
-	}
 	end := func(v *float64) string {
 		if v == nil {
 			return ""
 		}
-		return s.write(*v)
+		return s.write(*v) + s.unit
 	}
-	return end(s.lo) + ".." + end(s.hi) + s.unit
+	return cmp.Or(quantity.Range(end(s.lo), end(s.hi)), "-")
 }
 
 // signedPercent writes a percentage with its sign: "+3.4", "-12.0", "+1,234".
@@ -467,7 +464,7 @@ func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 			if !x.MedianSupported {
 				text = fewSamples + text
 			}
-			row = append(row, text, "("+low+".."+high+")")
+			row = append(row, text, "("+quantity.Range(low, high)+")")
 			switch {
 			case i == 0:
 			case x.MedianPercent == nil:

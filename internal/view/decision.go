@@ -313,6 +313,32 @@ func (c comparison) next(parting Parting) {
 		}
 		c.Add(layout.Block{Form: layout.Labelled, Mark: plain(label), Spans: []layout.Span{plain(l)}, Whole: true})
 	}
+	if until != "" {
+		c.Labelled("", plain(c.reach()))
+	}
+}
+
+// reach says how many rounds --until-shown may take, and whether these runs let expect that they suffice: an
+// interval narrows with the square root of the number of runs.
+func (c comparison) reach() string {
+	runs, half := compare.MostRuns, 0.0
+	for i, x := range c.Sides {
+		runs = min(runs, x.Used)
+		if i == 0 {
+			continue
+		}
+		for _, f := range c.deciding() {
+			if s := shiftOf(&f, i); f.Sides[i].Change.Verdict == compare.NothingShown && s.lo != nil && s.hi != nil && s.unit == " %" {
+				half = max(half, (*s.hi-*s.lo)/200)
+				break // the figure that is asked for
+			}
+		}
+	}
+	says := fmt.Sprintf("at most %d more rounds", max(0, compare.MostRuns-runs))
+	if needs := float64(runs) * math.Pow(half/c.Band, 2); needs > float64(compare.MostRuns) {
+		says += fmt.Sprintf(", probably too few for %s %% on this host: weir doctor", percentText(c.Band))
+	}
+	return says
 }
 
 // doubts points to the reasons if runs that count are SUSPECT.

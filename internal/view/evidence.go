@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
@@ -52,12 +53,23 @@ func (t *single) checks() {
 			word = "not run"
 		case c.With != "":
 			word += ", included in " + c.With
+		case c.Noted:
+			word = t.noted(c.Name)
 		}
 		rows = append(rows, []layout.Span{plain(c.Name), colour(c.Status).Of(word), plain(c.Value), plain(c.Limit), plain(c.Why)})
 	}
 	if len(rows) > 0 {
 		t.Fold(listed(rows, "check", "status", "found", "limit", "what it means"), plain("the checks of the verdict"))
 	}
+}
+
+// noted says what a check that is over its limit but does not decide about the run does instead.
+func (t *single) noted(check string) string {
+	marks := check == judge.CheckLateness || check == judge.CheckBlocked
+	if marks || slices.ContainsFunc(t.r.Verdict.Figures, func(f result.Figure) bool { return f.By == check }) {
+		return "marks figures"
+	}
+	return "names a cause"
 }
 
 func (t *single) events() {

@@ -139,7 +139,7 @@ func lasted(e *result.FaultEffect, s *result.Span) layout.Span {
 		return plain(">= " + quantity.Time(s.ToNS-s.FromNS))
 	}
 	least, most := s.ToNS-s.FromNS, s.ToNS-s.FromNS+2*e.StepNS
-	return plain(quantity.TimeBeside(least, most) + ".." + quantity.Time(most))
+	return plain(quantity.TimeRange(&least, &most))
 }
 
 // unended reports whether messages had not resumed when the next fault began or the measured window ended.

@@ -31,17 +31,17 @@ func TestReportShowsFaultEffects(t *testing.T) {
 	(&single{Page: page, r: r}).faults()
 	got := layout.Text{}.Page(page)
 	want := `
-    at  fault                                 lasted   unconfirmed   undelivered  failed  slowest  p99 back
- 8.0 s  kill server-2 (leader)                4.00 s  5.50..5.90 s  5.60..6.00 s   5,703   5.63 s    5.70 s
-18.0 s  stop all (4 processes)                1.00 s             -             -       0        -        no
-28.0 s  kill server-1                              -             -             -       0        -      kept
-38.0 s  kill leader failed                    failed             -             -       0        -         -
-48.0 s  disconnect consumers (2) from leader       -             -             -       0        -         -
-58.0 s  disconnect clients (1)                     -             -             -       0        -         -
-59.0 s  kill server-1, host of bk                  -             -             -       0        -         -
+    at  fault                                 lasted     unconfirmed     undelivered  failed  slowest  p99 back
+ 8.0 s  kill server-2 (leader)                4.00 s  5.50 to 5.90 s  5.60 to 6.00 s   5,703   5.63 s    5.70 s
+18.0 s  stop all (4 processes)                1.00 s               -               -       0        -        no
+28.0 s  kill server-1                              -               -               -       0        -      kept
+38.0 s  kill leader failed                    failed               -               -       0        -         -
+48.0 s  disconnect consumers (2) from leader       -               -               -       0        -         -
+58.0 s  disconnect clients (1)                     -               -               -       0        -         -
+59.0 s  kill server-1, host of bk                  -               -               -       0        -         -
 By agents b, bk, c, at instants of their clocks: off by 120 µs at the most.
 at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery. A cell - means: at most twice the longest before the faults.
-    A range a..b: messages are counted in steps of 200 ms, so the time is somewhere between.
+    A range: messages are counted in steps of 200 ms, so the time is somewhere between.
     slowest: the longest time of a message that came between this fault and the next. Failed messages do not count.
     p99 back: the time from the fault until p99 was at or below 12.0 ms again, and stayed there. That is the larger of twice its median and its highest value before the faults. It is to within 200 ms.
 `
@@ -84,9 +84,9 @@ func TestUnendedOutageIsLowerBound(t *testing.T) {
 	x.outages()
 	got := layout.Text{}.Page(page)
 	mentions(t, got,
-		">= 4.50 s  3.50..3.70 s   2,258", ">= at least: nothing had come again", "--measure",
+		">= 4.50 s  3.50 to 3.70 s   2,258", ">= at least: nothing had come again", "--measure",
 		"kill server-2 (leader) at 3.0 s: nothing confirmed for >= 4.50 s, 2,258 failed, p99 was not back\n",
 		"a confirmed message was on 1 of 3 nodes: --replication 3 keeps copies",
-		"stop server-1 at 8.0 s: nothing confirmed for 100..300 ms, p99 back after 14.0 s\n",
+		"stop server-1 at 8.0 s: nothing confirmed for 100 to 300 ms, p99 back after 14.0 s\n",
 	)
 }

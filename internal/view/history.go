@@ -55,7 +55,7 @@ func seriesOf(p *layout.Page, h *history.History, s *history.Series) {
 		p.Say(fmt.Sprintf("A history needs %d runs.", history.LeastRuns))
 		return
 	}
-	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Strong, "run", "began", "figure", "before", "after", "shift", "95 %", "p", "verdict")}
+	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Strong, "run", "began", "figure", "before", "after", "shift", intervalHead, "p", "verdict")}
 	t.Columns[1].Kind, t.Columns[2].Kind, t.Columns[8].Kind, t.Columns[8].Judges = layout.Word, layout.Word, layout.Word, true
 	at := map[int][]compare.Difference{}
 	var order []int

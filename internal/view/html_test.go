@@ -349,8 +349,8 @@ func TestUnsupportedAndCensoredAreDrawnApart(t *testing.T) {
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen}, Latency: result.Latency{Send: result.Send{Response: d}}}
 	page := html1(t, entry(r), Options{Percentiles: []float64{50, 90, 99, 99.9, 99.99}})
 	for what, want := range map[string]int{
-		`<circle class="dot"[^>]*><title>response 50 %: 1.00 ms \(95 %: 0.900\.\.3.00\)`: 1,
-		`<path class="hollow"[^>]*><title>response 99 %: &gt;= 9.00 s`:                   1,
+		`<circle class="dot"[^>]*><title>response 50 %: 1.00 ms \(95 %: 900 µs to 3.00 ms\)`: 1,
+		`<path class="hollow"[^>]*><title>response 99 %: &gt;= 9.00 s`:                       1,
 		`<path class="line s1 dash"`: 1,
 		`response 99.99 %`:           0, // beyond the samples there is only the maximum
 		`<path class="hollow"[^>]*><title>response max: &gt;= 9.00 s`: 1,
@@ -376,7 +376,7 @@ func TestUnknownIntervalIsNotDrawn(t *testing.T) {
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen, MeasureS: 10, HorizonS: 2.711}, Latency: result.Latency{Send: result.Send{Response: d}}}
 	text := rendered(t, Text, entry(r), Options{})
-	mentions(t, text, "not known", "0.900..3.00", "0.900..\n", " ..3.00", "horizon 2.71 s: of 40 runs as long", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate bursts")
+	mentions(t, text, "not known", "900 µs to 3.00 ms", ">= 900 µs", "<= 3.00 ms", "a stall that comes every 2.71 s on average", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate bursts")
 	page := html1(t, entry(r), Options{})
 	if strings.Contains(page, "NaN") {
 		t.Error("the page draws what is not known")

@@ -94,31 +94,19 @@ func (c distribution) verdictName(p float64) string {
 	return name + "." + finding.Percentile(p)
 }
 
+// intervalHead is the heading of a column of intervals.
+const intervalHead = "95 % interval"
+
 // unknownInterval replaces an interval if the run is too short to know it.
 const unknownInterval = "not known"
 
-// between is the interval of percentile p in the unit of its value; empty if meaningless.
+// between is the interval of percentile p; empty if meaningless.
 func (c distribution) between(p float64) layout.Span {
 	row := c.d.Percentile(p)
 	if row == nil || !row.Supported || row.P == 100 {
 		return layout.Span{}
 	}
-	return layout.Faint.Of(cmp.Or(intervalText(row.NS, row.LoNS, row.HiNS), unknownInterval))
-}
-
-// intervalText writes the interval of a time; "" if neither end is known.
-func intervalText(ns int64, lo, hi *int64) string {
-	if lo == nil && hi == nil {
-		return ""
-	}
-	text := ".."
-	if lo != nil {
-		text = quantity.TimeBeside(*lo, ns) + text
-	}
-	if hi != nil {
-		text += quantity.TimeBeside(*hi, ns)
-	}
-	return text
+	return layout.Faint.Of(cmp.Or(quantity.TimeRange(row.LoNS, row.HiNS), unknownInterval))
 }
 
 // sessions is the share of sessions of n messages that meet a latency above a percentile; empty for the
@@ -182,7 +170,7 @@ func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
 	for _, c := range all {
 		x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: c.name, Tone: layout.Strong})
 		if c.interval {
-			x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: "95 %", Tone: layout.Faint, Kind: layout.Word, Beside: true})
+			x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: intervalHead, Tone: layout.Faint, Kind: layout.Word, Beside: true})
 		}
 	}
 	if t.o.Session > 0 {
@@ -270,10 +258,7 @@ func doubtful(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 // whyNot returns why figures cannot be quoted: for each cause the figure that it moved most, those first
 // that were moved most. shown are the names of the figures in the table above; nil: all.
 func whyNot(r *result.Result, shown []string) (lines []string) {
-	figures := slices.Clone(r.Verdict.Figures)
-	if figures == nil {
-		figures = judge.Figures(r)
-	}
+	figures := markedFigures(r, shown)
 	slices.SortStableFunc(figures, func(a, b result.Figure) int {
 		if x, y := judge.OfSystem(a.Name), judge.OfSystem(b.Name); x != y { // a screen shows whole latencies
 			return map[bool]int{false: -1, true: 1}[x]
@@ -282,12 +267,52 @@ func whyNot(r *result.Result, shown []string) (lines []string) {
 	})
 	var causes []string
 	for _, f := range figures {
-		if !f.Quotable && !slices.Contains(causes, f.By) && (shown == nil || slices.Contains(shown, f.Name)) {
+		if !slices.Contains(causes, f.By) {
 			causes = append(causes, f.By)
 			lines = append(lines, strings.ReplaceAll(f.Name, ".p", " p")+": "+f.Why)
 		}
 	}
 	return lines
+}
+
+// markedFigures returns the figures that cannot be quoted, of those shown; nil: of all.
+func markedFigures(r *result.Result, shown []string) []result.Figure {
+	figures := slices.Clone(r.Verdict.Figures)
+	if figures == nil {
+		figures = judge.Figures(r)
+	}
+	return slices.DeleteFunc(figures, func(f result.Figure) bool {
+		return f.Quotable || shown != nil && !slices.Contains(shown, f.Name)
+	})
+}
+
+// shortInterval says in a line why intervals of the table have no end, or are not known.
+func (t *single) shortInterval(all []distribution) {
+	for _, c := range all {
+		for _, p := range c.d.Percentiles {
+			between := c.between(p.P).Text
+			if t.table == nil || p.P >= 100 || !p.Supported || !slices.ContainsFunc(t.table.Rows, func(row []layout.Span) bool { return row[0].Text == percent(p.P) }) {
+				continue
+			}
+			switch by := missingBy(&p); {
+			case p.AtLeast: // its own sign says why
+			case between == unknownInterval:
+				t.Note(unknownInterval + ": " + missingEnd[by])
+				return
+			case p.HiNS == nil:
+				t.Note(between + ", no upper end: " + missingEnd[by])
+				return
+			case p.LoNS == nil:
+				t.Note(between + ", no lower end: " + missingEnd[by])
+				return
+			}
+		}
+	}
+}
+
+// missingBy is why an end of a percentile's interval is unknown.
+func missingBy(p *result.Percentile) string {
+	return cmp.Or(p.UnboundedBy, byFewSamples)
 }
 
 // fewSamples marks a percentile with too few samples, everywhere in weir, and nothing else.
@@ -317,8 +342,8 @@ func (t *single) unbounded(all []distribution) {
 	}
 	horizon := quantity.Time(int64(t.r.Run.HorizonS * 1e9))
 	lines := []string{
-		"95 %: the true percentile lies in this range with 95 % probability",
-		"horizon " + horizon + ": of 40 runs as long as this one, one misses a stall that comes every " + horizon + " on average; more miss a rarer stall",
+		intervalHead + ": the true percentile lies in it with 95 % probability",
+		"long enough to see, with 97.5 % certainty, a stall that comes every " + horizon + " on average; rarer ones may be missing",
 	}
 	said, reasons := map[string]bool{}, []string(nil)
 	for _, c := range all {
@@ -352,7 +377,7 @@ const byFewSamples = "samples"
 
 // missingEnd says why one or both ends of an interval are unknown.
 var missingEnd = map[string]string{
-	result.ByDependence: "neighbouring messages took similar times, so many of them tell no more than a few independent ones (measure for longer)",
+	result.ByDependence: "neighbouring messages took similar times, so they count as few samples (measure for longer)",
 	byFewSamples:        "too few samples lie beyond the percentile",
 	result.ByEpisodes:   "the slow messages came in fewer than six separate bursts",
 }

@@ -75,7 +75,7 @@ func (t *single) found(s *result.SLO) (value layout.Span, between string) {
 	case "ns", "messages", "per_s":
 		value = plain(s.Found().Text(unitText(s.Unit)))
 		if lo, hi := s.Lo, s.Hi; s.Unit == "ns" && lo != nil && hi != nil && *lo != *hi {
-			between = quantity.TimeBeside(int64(*lo), int64(s.Value)) + ".." + quantity.TimeBeside(int64(*hi), int64(s.Value))
+			between = quantity.Range(quantity.Time(int64(*lo)), quantity.Time(int64(*hi)))
 		}
 	case "ratio":
 		value = plain(s.Found().Text(percentage))

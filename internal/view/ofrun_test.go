@@ -32,7 +32,7 @@ func TestReportAccountsForEarlierRun(t *testing.T) {
 	b := rendered(t, Text, entry(&r), Options{})
 	mentions(t, b,
 		"messages    of the earlier run of weir with run number 7, its warm-up included\n",
-		"sent 10, confirmed 9, delivered 8", "failed but delivered 1", "lost 1, duplicated 0", "loss        lost 1, failed 1, of 10 sent",
+		"sent 10, confirmed 9, delivered 8", "failed but delivered 1", "lost 1, duplicated 0", "loss        lost 1, failed 1 (1 delivered), of 10 sent",
 	)
 	if strings.Contains(b, "offered") || strings.Contains(b, "after-drain") {
 		t.Errorf("it speaks of sending, or of listening on:\n%s", b)

@@ -78,7 +78,7 @@ func (t *single) overTimeSays() string {
 		says += " Strokes, short or through the chart, are events: " + strings.Join(kinds, ", ") + "."
 	}
 	if len(c.stalls) > 0 {
-		says += " The strip under the time axis has the host's longest hiccups: times in which it did not wake a thread that only sleeps."
+		says += " The strip under the time axis has the host's longest stalls, measured by a thread that sleeps for a millisecond at a time."
 	}
 	if c.unmarked > 0 {
 		says += fmt.Sprintf(" %s further events are in events.jsonl only.", quantity.Count(c.unmarked))

@@ -140,7 +140,7 @@ func (t *single) screen() *Screen {
 	s.Gap()
 	t.screenTables(s, add)
 	if says := hostShare(t.r); says != "" {
-		add(3, func() { t.Labelled("whose time", plain(says)) })
+		add(3, func() { t.Labelled("client side", plain(says)) })
 	}
 	if says := systemsPart(t.r); says != "" {
 		add(2, func() { t.Labelled("system", plain(says)) })
@@ -154,7 +154,9 @@ func (t *single) screen() *Screen {
 	if m := t.r.Messages; sent(t.r) && (m.Sent != m.Scheduled || m.Confirmed != m.Sent) {
 		add(7, t.sendings)
 	}
-	add(0, func() { t.Labelled("loss", losses(t.r)) })
+	add(0, func() {
+		t.Add(layout.Block{Form: layout.Labelled, Mark: plain("loss"), Spans: []layout.Span{losses(t.r)}, Entire: true})
+	})
 	if t.r.MessagesAll.Pending > 0 {
 		add(2, func() { t.Labelled("", layout.Doubtful.Of(t.drained())) })
 	}
@@ -168,11 +170,15 @@ func (t *single) screen() *Screen {
 	if t.r.Churn != nil {
 		add(4, t.churned)
 	}
-	add(5, t.members)
+	add(3, t.members)
 	add(2, t.clocks, t.gaps)
 	full := saturated(t.r) != ""
-	if t.finds(judge.CheckLateness, judge.CheckCPU, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap) || full {
-		add(8, func() { t.hosts(true) })
+	if disturbed := t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckFigures, judge.CheckCPU, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap); disturbed || full {
+		rank := 8
+		if disturbed && t.r.Verdict.Status != result.Valid { // it explains the verdict
+			rank = 2
+		}
+		add(rank, func() { t.hosts(true) })
 	}
 	if t.r.Servers != nil && (full || len(t.r.Faults) > 0 || t.finds(judge.CheckCPU, judge.CheckSteady, judge.CheckBlocked)) {
 		add(8, t.serversUsed)
@@ -251,9 +257,14 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 	}
 	add(2, func() {
 		if says := whyNot(t.r, figures); marked(t.table, "!") && len(says) > 0 {
-			t.Note("! " + says[0])
+			of := ""
+			if n := len(markedFigures(t.r, figures)); n > 1 {
+				of = fmt.Sprintf("%d figures, most of all ", n)
+			}
+			t.Note("! " + of + says[0])
 		}
 	})
+	add(4, func() { t.shortInterval(all) })
 	add(5, func() {
 		withheld(t.Page, t.table, t.r)
 		tooFew(t.Page, t.table)

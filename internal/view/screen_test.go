@@ -97,17 +97,17 @@ func TestALastScreenIsOneScreen(t *testing.T) {
 		write func(io.Writer) error
 		says  []string
 	}{
-		"default":    {of("valid"), []string{"VALID  the figures can be used", "99.9 %   1.59 ms  1.54..1.65   1.79 ms  1.74..1.86", "loss        lost 0", "weir report results/x --full"}},
+		"default":    {of("valid"), []string{"VALID  the figures can be used", "99.9 %   1.59 ms  1.54 to 1.65 ms     1.79 ms  1.74 to 1.86 ms", "loss        lost 0", "weir report results/x --full"}},
 		"request":    {of("request"), []string{"rtt  ", "2 failed, 1 undecided, 5 passed"}},
 		"consume":    {of("consume"), []string{"received 79,750/s"}},
 		"produce":    {of("produce"), []string{"loss was not checked"}},
 		"backlog":    {of("backlog"), []string{"drained 126,771/s"}},
 		"closed":     {of("closed"), []string{"closed loop: service times at saturation", "  99 %   234 ns"}},
-		"fault":      {of("valid", broken), []string{"restart server-1 at 4.0 s: nothing confirmed for 5.50..5.70 s", "kill leader failed: asking which node leads", "and 2 more faults"}},
+		"fault":      {of("valid", broken), []string{"restart server-1 at 4.0 s: nothing confirmed for 5.50 to 5.70 s", "kill leader failed: asking which node leads", "and 2 more faults"}},
 		"pause":      {of("valid", stopped), []string{"the consumers took nothing for 2.00 s", "caught up 1.00 s after"}},
 		"steps":      {of("valid", stepped), []string{"1000/s..2000/s", "and 2 further stages"}},
 		"fleet":      {of("fleet"), []string{"agents      4: a on north, b on south", "clock       e2e rests on two clocks"}},
-		"invalid":    {of("nothing"), []string{"INVALID  for samples: do not use the figures", "Nothing was measured"}},
+		"invalid":    {of("nothing"), []string{"INVALID  do not use the figures: there are too few samples", "Nothing was measured"}},
 		"lost":       {of("valid", lossy), []string{"the system lost 17 messages and corrupted 2", "the system failed 1,200 of", "3 messages from another destination"}},
 		"refused":    {of("valid", refused), []string{"All of it came after weir's own fault restart broker at 4.0 s.", "OOM command not allowed", "lower bounds.\n"}},
 		"crowded":    {of("valid", refused, broken, lossy, objectives, stepped), []string{"All of it came after weir's own fault restart broker at 4.0 s."}},

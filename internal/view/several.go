@@ -102,15 +102,7 @@ func spread(f *compare.Figure, side int) layout.Span {
 // ranged is the lowest and the highest of a side's runs.
 func ranged(f *compare.Figure, side int) string {
 	_, low, high := result.Spread(f.Sides[side].Values())
-	if low == high {
-		return low.Text(unitText(f.Unit))
-	}
-	if a, exact := low.Exact(); exact && f.Unit == compare.UnitTime {
-		if b, exact := high.Exact(); exact {
-			return quantity.TimeBeside(int64(a), int64(b)) + "–" + quantity.Time(int64(b))
-		}
-	}
-	return low.Text(unitText(f.Unit)) + "–" + high.Text(unitText(f.Unit))
+	return quantity.Range(low.Text(unitText(f.Unit)), high.Text(unitText(f.Unit)))
 }
 
 // systems writes a table with a row for each side: what it did, what its confirmations meant, what it cost,
@@ -161,7 +153,7 @@ func (c comparison) systems(different error) {
 			}
 			cell := plain(quantity.Significant(costs[len(costs)/2], false))
 			if len(costs) > 1 {
-				cell.Beside = "[" + quantity.Significant(costs[0], false) + "–" + quantity.Significant(costs[len(costs)-1], false) + "]"
+				cell.Beside = "[" + quantity.Range(quantity.Significant(costs[0], false), quantity.Significant(costs[len(costs)-1], false)) + "]"
 			}
 			return cell
 		})
@@ -181,7 +173,7 @@ func (c comparison) systems(different error) {
 		t.Rows = append(t.Rows, row)
 	}
 	c.Table(t)
-	notes := []string{"median over the runs [lowest–highest]; one run counts once, however many messages it has"}
+	notes := []string{"median over the runs [lowest to highest]; one run counts once, however many messages it has"}
 	if family == "" {
 		notes = append(notes, "these runs have no latency in common: see each run")
 	}

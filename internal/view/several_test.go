@@ -31,7 +31,7 @@ func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
 	few, enough := brokers(3), brokers(8)
 	page := htmlOf(t, few)
 	mentions(t, page, "99 % of the messages took at most 1.10 ms with noop, 2.10 ms with chan and 3.10 ms with ring (medians over runs).",
-		"is undecided, and takes at least", "undecided: ", "[1.00–1.20 ms]", "All confirm the same: ", "against noop")
+		"is undecided, and takes at least", "undecided: ", "[1.00 to 1.20 ms]", "All confirm the same: ", "against noop")
 	if !regexp.MustCompile(`(?s)<h1>.*class="status">.*<table class="[^"]*cards">.*<h2[^>]*>percentile by percentile</h2>.*<h2[^>]*>each run</h2>.*all runs in one table`).MatchString(page) {
 		t.Error("the order is not: sentence, systems, percentiles, each run")
 	}
@@ -48,7 +48,7 @@ func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
 	for i := range enough[8:16] {
 		enough[8+i].Result.Efficiency = &result.Efficiency{CostPerMillion: new(0.25 * float64(i+1))}
 	}
-	mentions(t, htmlOf(t, enough), "cost of a million", "[0.250–2.00]", "not known")
+	mentions(t, htmlOf(t, enough), "cost of a million", "[0.250 to 2.00]", "not known")
 }
 
 // What cannot be put side by side gets a page that says so.
@@ -81,7 +81,7 @@ func TestSeveralSystemsPageOfOddRuns(t *testing.T) {
 	}
 
 	one := brokers(2)[:2]
-	mentions(t, htmlOf(t, one), "with noop, the median of 2 runs (1.00–1.10 ms).")
+	mentions(t, htmlOf(t, one), "with noop, the median of 2 runs (1.00 to 1.10 ms).")
 	_ = htmlOf(t, one[:1])
 }
 

@@ -307,20 +307,22 @@ func guarantee(s result.System) string {
 
 // meant is guarantee with an explanation of its level.
 func meant(s result.System) string {
-	level := s.Guarantee
-	if says := map[string]string{
+	where := map[string]string{"none": ", in memory only", "os": ", not synced to disk"}[s.Stable]
+	says := map[string]string{
 		"buffered":   "only the client has the message",
 		"written":    "the client's host has the message",
-		"received":   "the system has the message",
-		"replicated": "several nodes have the message",
+		"received":   "one node has the message" + where,
+		"replicated": "several nodes have the message" + where,
 		"persisted":  "the message is on disk",
-	}[level]; says != "" {
-		level = says + " (" + level + ")"
-	}
+	}[s.Guarantee]
 	if s.Guarantee == "buffered" { // no server has a copy
 		s.Copies = ""
 	}
-	return strings.Join(append([]string{level}, promised(s)...), ", ")
+	in := strings.Join(append([]string{s.Guarantee}, promised(s)...), ", ")
+	if says == "" {
+		return in
+	}
+	return says + " (" + in + ")"
 }
 
 // promised lists what a confirmation means besides its level.

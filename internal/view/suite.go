@@ -532,7 +532,7 @@ func suiteRow(p *layout.Page, all []suite.Line, processors bool) {
 	p.Gap()
 	p.Chapter(all[0].Row)
 	p.Gap()
-	t := layout.Listing("system", "figure", "ours", "95 %", "article", "verdict")
+	t := layout.Listing("system", "figure", "ours", intervalHead, "article", "verdict")
 	t.Columns[2].Kind, t.Columns[3].Kind, t.Columns[4].Kind, t.Columns[5].Kind = layout.Number, layout.Number, layout.Prose, layout.Word
 	var notes []string // each once, in the order of the systems
 	of := map[string][]string{}
@@ -594,5 +594,5 @@ func suiteInterval(f *suite.Figure) string {
 	case f.Unit == "" || f.Lo == nil && f.Hi == nil || f.Lo != nil && f.Hi != nil && *f.Lo == *f.Hi:
 		return ""
 	}
-	return end(f.Lo) + ".." + end(f.Hi)
+	return quantity.Range(end(f.Lo), end(f.Hi))
 }

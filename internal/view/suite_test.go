@@ -73,7 +73,7 @@ func TestArticleFigureIsShownBesideMeasured(t *testing.T) {
 	r.Add(&items[1], items[1].Failed("nothing answers"))
 	r.Add(&items[0], items[0].Measured(res, &result.Environment{}, "one-chan", 1))
 	text := layout.Terminal(140, false).Page(r.Page())
-	mentions(t, text, "2.00 µs", "1.00 µs..3.00 µs", "1.5 ms (about)", "VALID", "was channels", "nothing answers", "1 of 3")
+	mentions(t, text, "2.00 µs", "1.00 to 3.00 µs", "1.5 ms (about)", "VALID", "was channels", "nothing answers", "1 of 3")
 	if !strings.Contains(drawnSuite(t, r), "ours 2.00 µs, article 1.5 ms") {
 		t.Error("no picture of both figures")
 	}

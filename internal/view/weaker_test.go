@@ -19,7 +19,7 @@ func TestReportShowsWeakenedConfirmationTime(t *testing.T) {
 		(&single{Page: page, r: r}).system()
 		return strings.Join(strings.Fields(layout.Text{}.Page(page)), " ")
 	}
-	const plainly = "a confirmation means: several nodes have the message (replicated), all copies, stable none"
+	const plainly = "a confirmation means: several nodes have the message, in memory only (replicated, all copies, stable none)"
 	if got := text(); !strings.Contains(got, plainly) || strings.Contains(got, "(for") {
 		t.Errorf("a run without faults says %q", got)
 	}

@@ -114,10 +114,10 @@ func (t *single) wire() {
 		name string
 		of   func(*result.WireParts) *result.Dist
 	}{
-		{"held, unclear for what", func(p *result.WireParts) *result.Dist { return p.Held }},
-		{"host out", func(p *result.WireParts) *result.Dist { return p.HostOut }},
-		{"wire and system", func(p *result.WireParts) *result.Dist { return p.System }},
-		{"host in", func(p *result.WireParts) *result.Dist { return p.HostIn }},
+		{"client, waiting", func(p *result.WireParts) *result.Dist { return p.Held }},
+		{"client and kernel, sending", func(p *result.WireParts) *result.Dist { return p.HostOut }},
+		{"network and system", func(p *result.WireParts) *result.Dist { return p.System }},
+		{"kernel and client, receiving", func(p *result.WireParts) *result.Dist { return p.HostIn }},
 	} {
 		row := []layout.Span{plain(x.name)}
 		for _, s := range all {
@@ -132,7 +132,7 @@ func (t *single) wire() {
 		table.Rows = append(table.Rows, row)
 	}
 	t.Table(table)
-	notes := []string{"held: from the hand-over to the client until the last answer that came in before the message left; the client may have waited for it. host out: from there until its last byte left this host. host in: from the arrival of the last byte of the confirmation or delivery until the program had it"}
+	notes := []string{"client, waiting: from the hand-over to the client until the last answer that came in before the message left; whether the client waited for that answer is not known. sending: from there until the last byte left this host. receiving: from the arrival of the last byte of the confirmation or delivery until the program had it"}
 	if t.r.Wire.Encrypted {
 		notes = append(notes, finding.New("wire.eliminated").String())
 	}
@@ -144,7 +144,7 @@ func (t *single) wire() {
 		for i := range s.At {
 			at := &s.At[i]
 			if at.P == 50 || at.P == 99 {
-				notes = append(notes, fmt.Sprintf("%s near %s: lateness %s, blocked %s, held %s, host out %s, wire and system %s, host in %s: %s is this host's", s.name, percent(at.P),
+				notes = append(notes, fmt.Sprintf("%s, messages near %s: lateness %s, blocked %s, client waiting %s, sending %s, network and system %s, receiving %s. Weir, client and kernel: %s", s.name, percent(at.P),
 					quantity.Time(at.LatenessNS), quantity.Time(at.BlockedNS), quantity.Time(at.HeldNS), quantity.Time(at.HostOutNS), quantity.Time(at.SystemNS), quantity.Time(at.HostInNS), hostText(at)))
 			}
 		}
@@ -154,21 +154,21 @@ func (t *single) wire() {
 
 // samplesOf says how many messages the parts are known of, by which method, and what was left out.
 func samplesOf(s *split) string {
-	says := fmt.Sprintf("%s: %s of %s", s.name, quantity.Count(s.Exact+s.Bounded), quantity.Counted(s.Sampled, "sampled message", "sampled messages"))
+	says := fmt.Sprintf("%s: split for %s of %s", s.name, quantity.Count(s.Exact+s.Bounded), quantity.Counted(s.Sampled, "sampled message", "sampled messages"))
 	if s.Bounded > 0 {
-		says += fmt.Sprintf(", %s of them to within 5 %%", quantity.Count(s.Bounded))
+		says += fmt.Sprintf(", for %s of these to within 5 %%", quantity.Count(s.Bounded))
 	}
 	var left []string
 	for _, x := range []struct {
 		n   uint64
 		why string
-	}{{s.Ambiguous, "could have come in one of several segments"}, {s.Unseen, "were in no recorded segment"}, {s.Late, "completed after recording ended"}} {
+	}{{s.Ambiguous, "that may have come in one of several segments"}, {s.Unseen, "in no recorded segment"}, {s.Late, "that completed after recording ended"}} {
 		if x.n > 0 {
 			left = append(left, quantity.Count(x.n)+" "+x.why)
 		}
 	}
 	if len(left) > 0 {
-		says += "; left out: " + strings.Join(left, ", ")
+		says += "; could not be split, and are left out: " + strings.Join(left, ", ")
 	}
 	return says
 }

@@ -25,6 +25,7 @@ type Block struct {
 	Wide   int    // Item: width of the widest mark of its list, in characters
 	Under  string // Item: a sentence below it
 	Whole  bool   // Labelled: never wrapped in text, since it is to be copied
+	Entire bool   // Labelled: wrapped, but never cut for a screen
 	Lines  []string
 	Table  *Table
 	Chart  *Chart

@@ -84,7 +84,11 @@ func (t Text) Page(p *Page) string {
 				b.WriteString(label + Text{Colour: t.Colour}.folded(x.Spans, 0)[0] + "\n")
 				break
 			}
-			say(label, labelWidth, x.Spans)
+			most := t.Brief
+			if x.Entire {
+				most = 0
+			}
+			write(label, labelWidth, most, x.Spans)
 		case Tabular:
 			parts := x.Table.cut(t.Width)
 			if t.crowded(x.Table, parts) {
@@ -191,7 +195,7 @@ func (t Text) folded(spans []Span, width int) []string {
 // ….
 func (t Text) briefly(spans []Span, width, most int) []string {
 	lines := t.folded(spans, width)
-	if !t.Fold || t.Brief == 0 || len(lines) <= most {
+	if !t.Fold || t.Brief == 0 || most == 0 || len(lines) <= most {
 		return lines
 	}
 	shorter, last := slices.Clone(spans), len(spans)-1
