@@ -235,6 +235,9 @@ func picture(t *testing.T, figure string) (title, svg string) {
 			y += 18
 		}
 		at := 60 + width/3*(i%3)
+		if strings.Contains(body, `class="number"`) {
+			k[2] = fmt.Sprintf("%d %s", i+1, k[2])
+		}
 		fmt.Fprintf(&legend, "<path class=\"line %s broad\" d=\"M%d %dh20\"/><text x=\"%d\" y=\"%d\">%s</text>\n", k[1], at, y-4, at+26, y, k[2])
 	}
 	above := 44 + y + 22

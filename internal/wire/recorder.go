@@ -74,6 +74,7 @@ type Recorder struct {
 	cfg     Config
 	tap     *tap
 	started bool
+	data    []byte // of the latest window, to be used again; owned by loop
 	stop    chan struct{}
 	done    chan struct{}
 
@@ -249,6 +250,8 @@ type load struct{ number, room int }
 // It returns an estimate of the cost in processor time, ns, as budget is.
 func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int64, err error) {
 	w := newWindow(r.cfg.Run, r.cfg.EpochNS)
+	w.data = r.data[:0]
+	defer func() { r.data = w.data }()
 	w.hidden, w.sized, w.answered = r.cfg.Hidden, r.cfg.Sized, r.cfg.Answered
 	before := threadTime()
 	conns, lost := 0, r.tap.lost()
