@@ -41,7 +41,7 @@ type runCommand struct {
 	Quiet       *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
 	Strict      *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
 	Percentiles *string      `placeholder:"LIST" help:"Percentiles that the table shows and the result stores, such as 50,99,99.9 (default: those with enough samples)."`
-	Require     *string      `placeholder:"VERDICT" help:"The least verdict with which weir exits with 0. suspect: exit with 5 when the run is INVALID. valid: also when it is SUSPECT. wire, alone or as valid,wire: run only where --wire can record (default: suspect)."`
+	Require     *string      `placeholder:"VERDICT" help:"Minimum verdict for exit code 0. suspect: exit with 5 when the run is INVALID. valid: also when it is SUSPECT. wire, alone or as valid,wire: run only where --wire can record (default: suspect)."`
 	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message (default: none)."`
 	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
