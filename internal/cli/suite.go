@@ -58,7 +58,7 @@ type suiteRun struct {
 	Full    bool    `help:"At the end print the whole table, not only one screen (default: off)."`
 	Quiet   bool    `help:"Nothing on stderr but errors: no live view (default: off)."`
 	NoColor bool    `help:"No colour, and plain lines instead of a live view (default: off)."`
-	Require *string `placeholder:"VERDICT" help:"The least verdict of each run with which weir exits with 0, valid or suspect, as for weir run (default: suspect)."`
+	Require *string `placeholder:"VERDICT" help:"Minimum verdict of each run for exit code 0, valid or suspect, as for weir run (default: suspect)."`
 }
 
 // Help is shown below the verb's flags' heading.
