@@ -335,7 +335,7 @@ func (c comparison) reach() string {
 		}
 	}
 	says := fmt.Sprintf("at most %d more rounds", max(0, compare.MostRuns-runs))
-	if needs := float64(runs) * math.Pow(half/c.Band, 2); needs > float64(compare.MostRuns) {
+	if needs := float64(runs) * (half / c.Band) * (half / c.Band); needs > float64(compare.MostRuns) {
 		says += fmt.Sprintf(", probably too few for %s %% on this host: weir doctor", percentText(c.Band))
 	}
 	return says
