@@ -33,7 +33,7 @@ const (
 const FileSeries = "series.json"
 
 // ErrExists is wrapped by Create if something of that name already exists.
-var ErrExists = errors.New("exists already")
+var ErrExists = errors.New("exists")
 
 // A Folder is a result folder being written. Its methods may be called from any goroutine. Every
 // error names the file; the first of each file is kept, and Close returns them all, so that a

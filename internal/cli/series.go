@@ -139,7 +139,7 @@ func ungathered(e *env, err error) Code {
 func unmade(out *string, err error) error {
 	switch {
 	case out != nil && errors.Is(err, result.ErrExists):
-		return fmt.Errorf("--out: %s %w (a folder that does not exist yet)", *out, result.ErrExists)
+		return fmt.Errorf("--out: %s %w (choose another folder, or leave --out out: weir then names one)", *out, result.ErrExists)
 	case out == nil && errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w (--out DIR names another folder)", err)
 	}

@@ -81,14 +81,14 @@ func Process(drivers []driver.Definition, absent []driver.Absent, record func() 
 type commands struct {
 	Run        runCommand        `cmd:"" help:"Measure a system. With no argument: NATS JetStream, started by weir, 1 KiB at 1000/s, about 15 s."`
 	Capacity   capacityCommand   `cmd:"" help:"Find the highest rate that keeps an objective, as an interval."`
-	Calibrate  calibrateCommand  `cmd:"" help:"Measure the instrument on this host, and test it against known truths."`
+	Calibrate  calibrateCommand  `cmd:"" help:"Test weir's own accuracy on this host, against simulated systems with known figures."`
 	Drivers    driversCommand    `cmd:"" help:"List the systems that weir measures, or show all about one."`
 	Broker     brokerCommand     `cmd:"" help:"Install, start and end real systems by their recipes."`
-	Agent      agentCommand      `cmd:"" help:"Join a fleet, and do parts of its runs."`
+	Agent      agentCommand      `cmd:"" help:"Send and receive for a coordinator on another host."`
 	Fleet      fleetCommand      `cmd:"" help:"Measure from several hosts at once: tokens, agents, health."`
 	Compare    compareCommand    `cmd:"" help:"Compare series of runs: what differs, by how much, and with what certainty."`
 	History    historyCommand    `cmd:"" help:"Find the runs at which a figure changed, over all runs of a folder."`
-	Suite      suiteCommand      `cmd:"" help:"Repeat the experiments of an article, with its figures beside ours."`
+	Suite      suiteCommand      `cmd:"" help:"Repeat the experiments of a published article, and show its figures beside yours."`
 	Convert    convertCommand    `cmd:"" help:"Turn a workload of the OpenMessaging Benchmark into a scenario."`
 	Report     reportCommand     `cmd:"" help:"Show results: one as weir run showed it, several in a table."`
 	Serve      serveCommand      `cmd:"" help:"Show the runs of a folder in a browser: list, search, compare, overlay, history."`

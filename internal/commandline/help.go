@@ -16,7 +16,7 @@ import (
 const wide = 80
 
 // usual are the flags in the help of weir run; --help=all shows all.
-var usual = []string{"driver", "address", "start", "rate", "size", "measure", "producers", "consumers", "repeat", "slo", "fault", "out", "help"}
+var usual = []string{"driver", "address", "start", "rate", "size", "measure", "producers", "consumers", "repeat", "slo", "option", "guarantee", "out", "help"}
 
 // everything handles --help=all as --help with every flag.
 func (g *Grammar) everything(args []string) []string {

@@ -227,7 +227,7 @@ func (st *Starter) begin(dir, folder, scenario string) error {
 	}
 	out := filepath.Join(dir, folder)
 	if _, err := os.Lstat(out); err == nil {
-		return fmt.Errorf("folder: %s exists already (a new name)", folder)
+		return fmt.Errorf("folder: %s exists (a new name)", folder)
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -131,7 +131,7 @@ func TestInvalidStartIsRejected(t *testing.T) {
 		want             string
 	}{
 		"a scenario that weir refuses":    {"new", "bad", nil, 200, "weir: &lt;b&gt;bad&lt;/b&gt; is not known"},
-		"a folder that is there":          {"fast", "good", nil, 200, "fast exists already"},
+		"a folder that is there":          {"fast", "good", nil, 200, "fast exists"},
 		"a folder elsewhere":              {"../new", "good", nil, 200, "is not a name for a new folder"},
 		"a folder that is a flag":         {"-x", "good", nil, 200, "is not a name for a new folder"},
 		"a scenario that is far too long": {"new", strings.Repeat("x", mostScenario), nil, 400, "the form cannot be read"},

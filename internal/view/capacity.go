@@ -28,9 +28,9 @@ func Came(r *capacity.Report, a capacity.Ended) string {
 	pass, fail := quantity.Rate(a.PassPerS), quantity.Rate(a.FailPerS)
 	switch a.Stop {
 	case capacity.Found:
-		return fmt.Sprintf("%s kept the promise, %s did not", pass, fail)
+		return fmt.Sprintf("%s met every objective, %s did not", pass, fail)
 	case capacity.Between:
-		return fmt.Sprintf("%s kept the promise, %s did not: wider than asked, because the rates between them could not be decided from %s on", pass, fail, quantity.Rate(a.UndecidedPerS))
+		return fmt.Sprintf("%s met every objective, %s did not. Not narrower: %s stayed undecided", pass, fail, quantity.Rate(a.UndecidedPerS))
 	case capacity.Doubtful:
 		return "not known: " + votes(r, a) + "; no probe confirmed the rate at the end"
 	case capacity.Generator:
@@ -46,16 +46,16 @@ func Came(r *capacity.Report, a capacity.Ended) string {
 	case capacity.AtMost:
 		return fmt.Sprintf("at least %s: no higher rate was asked for", pass)
 	case capacity.NonePassed:
-		return fmt.Sprintf("none: no rate down to %s kept the promise", fail)
+		return fmt.Sprintf("none: no rate down to %s met every objective", fail)
 	case capacity.OutOfTries, capacity.Unstarted, capacity.Unfinished:
 	}
 	switch end := a.Fail(); {
 	case a.PassPerS > 0 && end.By == capacity.Failed:
-		return fmt.Sprintf("not known yet: %s kept the promise, %s did not", pass, fail)
+		return fmt.Sprintf("not known yet: %s met every objective, %s did not", pass, fail)
 	case a.PassPerS > 0 && a.FailPerS > 0:
-		return fmt.Sprintf("not known yet: %s kept the promise; at %s %s", pass, fail, inTheWay(end.By))
+		return fmt.Sprintf("not known yet: %s met every objective; at %s %s", pass, fail, inTheWay(end.By))
 	case a.PassPerS > 0:
-		return fmt.Sprintf("not known yet: %s kept the promise", pass)
+		return fmt.Sprintf("not known yet: %s met every objective", pass)
 	case a.FailPerS > 0:
 		return fmt.Sprintf("not known yet: no rate down to %s passed", fail)
 	}
@@ -71,7 +71,7 @@ func votes(r *capacity.Report, a capacity.Ended) string {
 			by[p.Judgement]++
 		}
 	}
-	text := fmt.Sprintf("%d of %s of %s kept the promise", by[capacity.Passed.String()], quantity.Counted(uint64(all), "probe", "probes"), quantity.Rate(a.PassPerS))
+	text := fmt.Sprintf("%d of %s of %s met every objective", by[capacity.Passed.String()], quantity.Counted(uint64(all), "probe", "probes"), quantity.Rate(a.PassPerS))
 	for _, of := range []struct {
 		judgement capacity.Judgement
 		words     string
@@ -113,7 +113,7 @@ func CapacityHTML(w io.Writer, r *capacity.Report) error {
 	}
 	search.drawn(p, true)
 	page := browser(title)
-	page.Footer = "This page is a picture of capacity.json, which has the figures to compute with. " +
+	page.Footer = "The figures are in capacity.json. " +
 		aboutScript
 	return page.Write(w, p)
 }
@@ -264,7 +264,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		}
 	}
 	if pass, fail := r.Answer.PassPerS, r.Answer.Fail().System(); pass > 0 && pass <= last && r.Answer.Stop != capacity.Doubtful {
-		text := "promise kept up to " + quantity.Rate(pass)
+		text := "objectives met up to " + quantity.Rate(pass)
 		f.Spans = append(f.Spans, plot.Span{To: pass, Text: text, Class: "kept"})
 		f.Caption = "Shaded green: the operating range, " + text
 		if fail > pass && fail <= last {

@@ -31,7 +31,7 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 	}
 	page := b.String()
 	mentions(t, page,
-		"Capacity under send.p99 &lt;= 5ms, lost == 0", "1,000/s kept the promise, 2,000/s did not", `<svg class="chart"`,
+		"Capacity under send.p99 &lt;= 5ms, lost == 0", "1,000/s met every objective, 2,000/s did not", `<svg class="chart"`,
 		"2,000/s: p99 9.00 ms, failed", `<td class="left bad" data-name="judgement">failed</td>`, `<td class="left good" data-name="judgement">passed</td>`, "&lt;script&gt;",
 	)
 	if n := strings.Count(page, `class="hollow"`); n != 1 {
@@ -79,7 +79,7 @@ func TestOperatingRangeJoinsOnlyConclusiveProbes(t *testing.T) {
 		t.Errorf("dots (-want +got):\n%s", diff)
 	}
 	if len(chart.Spans) != 1 || chart.Spans[0].To != 1000 {
-		t.Errorf("want only the range that kept the promise, since the generator was the upper end: %+v", chart.Spans)
+		t.Errorf("want only the range that met every objective, since the generator was the upper end: %+v", chart.Spans)
 	}
 	r.Answer.FailBy, r.Answer.FailPerS = capacity.Failed.String(), 2000
 	if chart = loaded(r, all); len(chart.Spans) != 2 {
@@ -113,8 +113,8 @@ func TestSearchFolderReportsCapacity(t *testing.T) {
 		}
 	}
 	want := `
-capacity    1,000/s kept the promise, 2,000/s did not
-promise     send.p99 <= 5ms
+capacity    1,000/s met every objective, 2,000/s did not
+objectives  send.p99 <= 5ms
 limit       2,000/s: send.p99 is 9.00 ms
 probes      2, and 1 run of the curve, each with a result of its own in a b
 next        weir report 'a b/001-1000'  # the last run at 1,000/s
@@ -127,8 +127,8 @@ next        weir report 'a b/001-1000'  # the last run at 1,000/s
 		want []string
 	}{
 		"text":     {text.String(), []string{"\neach probe\n", "  500/s  curve     passed     send   500 µs   800 µs  curve-01\n"}},
-		"markdown": {markdown.String(), []string{"# Capacity under send.p99 \\<= 5ms\n", "1,000/s kept the promise, 2,000/s did not", "| curve-01 |", "send response against the load"}},
-		"html":     {page.String(), []string{"<title>Capacity under send.p99 &lt;= 5ms</title>", "1,000/s kept the promise, 2,000/s did not", "curve-01", `id="load`}},
+		"markdown": {markdown.String(), []string{"# Capacity under send.p99 \\<= 5ms\n", "1,000/s met every objective, 2,000/s did not", "| curve-01 |", "send response against the load"}},
+		"html":     {page.String(), []string{"<title>Capacity under send.p99 &lt;= 5ms</title>", "1,000/s met every objective, 2,000/s did not", "curve-01", `id="load`}},
 	} {
 		for _, w := range tt.want {
 			if !strings.Contains(tt.got, w) {
@@ -138,7 +138,7 @@ next        weir report 'a b/001-1000'  # the last run at 1,000/s
 	}
 	o.Searches = append(o.Searches, &Search{Dir: "other", Report: &capacity.Report{Answer: capacity.Answered{PassPerS: 7, FailPerS: 8, Stop: capacity.Found}}})
 	text.Reset()
-	if err := Overview(&text, entries, o); err != nil || !strings.Contains(text.String(), "capacity    other: 7.00/s kept the promise, 8.00/s did not\n") {
+	if err := Overview(&text, entries, o); err != nil || !strings.Contains(text.String(), "capacity    other: 7.00/s met every objective, 8.00/s did not\n") {
 		t.Errorf("of two searches it says %v:\n%s", err, text.String())
 	}
 }
@@ -213,9 +213,9 @@ func TestADoubtfulAnswerCountsItsProbes(t *testing.T) {
 		probes []capacity.Probed
 		want   string
 	}{
-		{0, probes(0, 800, capacity.Passed, capacity.Limited, capacity.Limited, capacity.Limited), "1 of 4 probes of 800/s kept the promise, in 3 the generator or its host was the limit"},
-		{0, probes(0, 800, capacity.Passed, capacity.Passed, capacity.Passed, capacity.Failed, capacity.Undecided), "3 of 5 probes of 800/s kept the promise, 1 did not, 1 could not decide"},
-		{2, append(probes(1, 800, capacity.Failed), probes(2, 800, capacity.Passed, capacity.Limited)...), "1 of 2 probes of 800/s kept the promise, in 1 the generator or its host was the limit"},
+		{0, probes(0, 800, capacity.Passed, capacity.Limited, capacity.Limited, capacity.Limited), "1 of 4 probes of 800/s met every objective, in 3 the generator or its host was the limit"},
+		{0, probes(0, 800, capacity.Passed, capacity.Passed, capacity.Passed, capacity.Failed, capacity.Undecided), "3 of 5 probes of 800/s met every objective, 1 did not, 1 could not decide"},
+		{2, append(probes(1, 800, capacity.Failed), probes(2, 800, capacity.Passed, capacity.Limited)...), "1 of 2 probes of 800/s met every objective, in 1 the generator or its host was the limit"},
 	} {
 		r := &capacity.Report{Probes: append(c.probes, probes(c.n, 1600, capacity.Failed)...)}
 		want := "not known: " + c.want + "; no probe confirmed the rate at the end"
@@ -232,16 +232,16 @@ func TestUnfinishedSearchSummary(t *testing.T) {
 		want       string
 	}{
 		{0, 0, "not known yet"},
-		{100, 0, "not known yet: 100/s kept the promise"},
+		{100, 0, "not known yet: 100/s met every objective"},
 		{0, 125, "not known yet: no rate down to 125/s passed"},
-		{100, 200, "not known yet: 100/s kept the promise; at 200/s the generator or its host was the limit, not the system"},
+		{100, 200, "not known yet: 100/s met every objective; at 200/s the generator or its host was the limit, not the system"},
 	} {
 		if got := Came(&capacity.Report{}, capacity.Ended{Answered: capacity.Answered{PassPerS: c.pass, FailPerS: c.fail, Stop: capacity.OutOfTries}}); got != c.want {
 			t.Errorf("%v and %v came to %q; want %q", c.pass, c.fail, got, c.want)
 		}
 	}
 	between := Came(&capacity.Report{}, capacity.Ended{Answered: capacity.Answered{PassPerS: 100, FailPerS: 400, UndecidedPerS: 150, Stop: capacity.Between}})
-	if want := "100/s kept the promise, 400/s did not: wider than asked, because the rates between them could not be decided from 150/s on"; between != want {
+	if want := "100/s met every objective, 400/s did not. Not narrower: 150/s stayed undecided"; between != want {
 		t.Errorf("an interval with rates that were not decided came to %q; want %q", between, want)
 	}
 }

@@ -43,7 +43,7 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	c.Chapter("the figures")
 	c.figures(full)
 	h := browser(title)
-	h.Footer = "This page is a picture of a comparison. weir compare --json has the figures to compute with. " +
+	h.Footer = "weir compare --json has the figures. " +
 		aboutScript
 	return h.Write(w, p)
 }

@@ -236,9 +236,9 @@ func (p *Driver) can(has bool) []string {
 }
 
 func (p *Driver) promise() string {
-	s := "delivery " + p.Delivery + ", order " + p.Ordering
+	s := p.Delivery + ", order " + p.Ordering
 	if p.Ordering == driver.Unordered.String() {
-		s = "delivery " + p.Delivery + ", no order"
+		s = p.Delivery + ", no order"
 	}
 	if p.MaxPayload > 0 {
 		return s + ", messages up to " + driver.FormatSize(int64(p.MaxPayload))

@@ -77,7 +77,7 @@ func (d *Driver) overview() [][]string {
 			rows = append(rows, f[:])
 		}
 	}
-	rows = append(rows, []string{"promise", d.promise()})
+	rows = append(rows, []string{"delivery", d.promise()})
 	if s := d.settling(); s != "" {
 		rows = append(rows, []string{"settle", s})
 	}
@@ -88,7 +88,7 @@ func (d *Driver) overview() [][]string {
 	if d.Capabilities["consumers"] && !d.Capabilities["requests"] {
 		cannot += " (--mode request works: weir echoes what it receives)"
 	}
-	return append(rows, []string{"can", strings.Join(d.can(true), ", ")}, []string{"cannot", cannot}, []string{"", "docs/drivers/README.md says what each of these words means"})
+	return append(rows, []string{"supported", strings.Join(d.can(true), ", ")}, []string{"not supported", cannot}, []string{"", "docs/drivers/README.md says what each of these words means"})
 }
 
 // ShowOptions writes options under a title, or that there are none.

@@ -212,7 +212,7 @@ func HistoryHTML(w io.Writer, h *history.History) error {
 	}
 	changesOf(p, h)
 	page := browser(title)
-	page.Footer = "This page is a picture of a history. weir history --json has the figures to compute with. " +
+	page.Footer = "weir history --json has the figures. " +
 		aboutScript
 	return page.Write(w, p)
 }

@@ -169,13 +169,12 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 
 // browser sets how a page becomes HTML.
 func browser(title string) layout.HTML {
-	return layout.HTML{Title: title, Schema: result.SchemaReport, Footer: "This page is a picture of result.json, which has the figures to compute with. " +
+	return layout.HTML{Title: title, Schema: result.SchemaReport, Footer: "The figures are in result.json. " +
 		aboutScript}
 }
 
 // aboutScript explains the page's script.
-const aboutScript = "It holds all that it shows and asks for nothing. Its one script is weir's own, which the policy of the page names by its hash. " +
-	"Without it the page is whole: values stand at the points of a chart when they are pointed at."
+const aboutScript = "This page works offline and loads nothing. Point at a chart for its values."
 
 // born says when a run started, and which run it is.
 func born(e Entry) string {

@@ -117,7 +117,7 @@ func TestALastScreenIsOneScreen(t *testing.T) {
 		"runs":       {several(many...), []string{"and 22 more runs"}},
 		"capacity": {func(w io.Writer) error {
 			return Overview(w, fiveRuns(t)[:1], Options{Short: true, Searches: []*Search{{Dir: "results/x", Report: search}}})
-		}, []string{"capacity    1,000/s kept the promise, 2,000/s did not\n", "promise     send.p99 <= 5ms", "curve "}},
+		}, []string{"capacity    1,000/s met every objective, 2,000/s did not\n", "objectives  send.p99 <= 5ms", "curve "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -119,7 +119,7 @@ func (s *Search) found(p *layout.Page, most int) {
 func (s *Search) rests(p *layout.Page) {
 	r := s.Report
 	row := func(label, format string, args ...any) { p.Labelled(label, plain(fmt.Sprintf(format, args...))) }
-	row("promise", "%s", strings.Join(r.Promise, ", "))
+	row("objectives", "%s", strings.Join(r.Promise, ", "))
 	if p := limit(r); p != nil {
 		row("limit", "%s: %s", quantity.Rate(p.RatePerS), p.Why)
 	}
@@ -217,7 +217,7 @@ func (s *Search) next() (command, why string) {
 }
 
 func (s *Search) name() string {
-	return "Capacity under " + cmp.Or(layout.Shortened(strings.Join(s.Report.Promise, ", "), 120), "no promise")
+	return "Capacity under " + cmp.Or(layout.Shortened(strings.Join(s.Report.Promise, ", "), 120), "no objective")
 }
 
 // drawn draws the latency against the load, and lists all probes. reasons adds why probes failed, which

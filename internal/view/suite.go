@@ -96,7 +96,7 @@ type SuiteReport struct{ *suite.Report }
 // HTML is Drawn for a browser.
 func (r SuiteReport) HTML() ([]byte, error) {
 	var page bytes.Buffer
-	html := layout.HTML{Title: "suite " + r.Suite.Name, Schema: result.SchemaReport, Footer: "This page is a picture of suite.json. The folder of each run has a page of its own."}
+	html := layout.HTML{Title: "suite " + r.Suite.Name, Schema: result.SchemaReport, Footer: "The figures are in suite.json. The folder of each run has a page of its own."}
 	err := html.Write(&page, r.Drawn())
 	return page.Bytes(), err
 }

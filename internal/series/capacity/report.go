@@ -349,7 +349,7 @@ func (r *Report) needed(unfitted error) *Needed {
 	case unfitted != nil:
 		t.Of, t.Why = r.Plan.Over.Of, unfitted.Error()
 	case r.Answer.PassPerS == 0:
-		t.Why = "no rate kept the promise"
+		t.Why = "no rate met every objective"
 	case t.PerS > beyond*r.Answer.PassPerS:
 		t.Why = ErrTooFar.Error()
 	default:
