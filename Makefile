@@ -58,9 +58,9 @@ systems: ## install the real servers and run the drivers' tests against them
 	$(MAKE) systems-tests
 	$(MAKE) systems-ran
 
-# Four at once: they wait for servers more than they work. Those that take longest begin. Of packages that make test runs,
+# Three at once: they wait for servers more than they work. Those that take longest begin. Of packages that make test runs,
 # too, only the tests that the tag adds.
-served = $(gotest) -p 4 -count=1 -tags systems
+served = $(gotest) -p 3 -count=1 -tags systems
 added = git grep -lE '^//go:build (.* )?systems' -- '*_test.go' ':!drivers/all'
 systems-tests: ## the tests of make systems alone (PACKAGES=./drivers/nsq picks)
 	failed=0; $(served) $(or $(PACKAGES),./drivers/pulsar ./drivers/rabbitmq ./drivers/kafka ./drivers/rocketmq ./drivers/kmq ./drivers/exec \
