@@ -28,7 +28,7 @@ func (o Outlet) Check(out *string) error {
 	}
 	switch _, err := os.Lstat(o.Path(*out)); {
 	case err == nil:
-		return fmt.Errorf("--out: %s exists already (%s)", *out, allowed)
+		return fmt.Errorf("--out: %s exists (%s)", *out, allowed)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("--out: %w (%s)", err, allowed)
 	}

@@ -62,7 +62,7 @@ func TestConflictingFormatsAreRejected(t *testing.T) {
 		{Output{JSON: true, HTML: true, Out: named("x")}, "--json, --markdown and --html: a history is written in one form (one of them)"},
 		{Output{HTML: true}, ErrTerminal.Error()},
 		{Output{Out: named("")}, "--out: is empty (a file that does not exist yet, in a folder that does)"},
-		{Output{Out: named("there")}, "--out: there exists already ("},
+		{Output{Out: named("there")}, "--out: there exists ("},
 		{Output{Out: named(filepath.Join("none", "x"))}, "--out: none is not a folder ("},
 		{Output{HTML: true, Out: named("x")}, ""},
 	} {
