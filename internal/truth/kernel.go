@@ -105,6 +105,7 @@ func kernelAsk(ended <-chan struct{}, at string, out io.Writer) error {
 	r.Start(wire.Config{Run: kernelRun, EpochNS: clock.Epoch().MonotonicNS, Now: clock.Now, To: math.MaxInt64, Share: 1})
 	trips := measure.NewHistogram()
 	body, answer := make([]byte, size), make([]byte, 2)
+	sum := stamp.Checksum(body[stamp.Size:])
 	for seq := uint64(0); ; seq++ {
 		select {
 		case <-ended:
@@ -115,7 +116,7 @@ func kernelAsk(ended <-chan struct{}, at string, out io.Writer) error {
 		}
 		now := clock.Now()
 		m := wire.Message{Stream: 1, Seq: seq, Bytes: size, Due: now, Start: now}
-		stamp.Put(body, &stamp.Stamp{Run: kernelRun, Stream: 1, Seq: seq, Due: now, Start: now})
+		stamp.Put(body, &stamp.Stamp{Run: kernelRun, Stream: 1, Seq: seq, Due: now, Start: now, CRC: sum})
 		sampled := r.Handed(now)
 		if _, err := c.Write(body); err != nil {
 			return fmt.Errorf("asking: %w", err)
