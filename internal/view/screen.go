@@ -132,7 +132,7 @@ func (t *single) screen() *Screen {
 	add(0, func() { t.objectives(true) })
 	s.Gap()
 	add(0, func() { t.Line(append(t.systemNamed(), plain(", "+t.measured()))...) })
-	add(4, t.guaranteed)
+	add(3, t.guaranteed)
 	add(9, t.load)
 	if t.r.Network != nil {
 		add(7, t.networkMeans)
@@ -170,13 +170,13 @@ func (t *single) screen() *Screen {
 	if t.r.Churn != nil {
 		add(4, t.churned)
 	}
-	add(3, t.members)
+	add(2, t.members)
 	add(2, t.clocks, t.gaps)
 	full := saturated(t.r) != ""
 	if disturbed := t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckFigures, judge.CheckCPU, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap); disturbed || full {
 		rank := 8
 		if disturbed && t.r.Verdict.Status != result.Valid { // it explains the verdict
-			rank = 2
+			rank = 3
 		}
 		add(rank, func() { t.hosts(true) })
 	}
