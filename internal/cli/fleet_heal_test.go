@@ -80,7 +80,7 @@ func TestAnotherAgentTakesTheLostOnesPlace(t *testing.T) {
 			}
 		}
 		if (lost == 1) != (i == 0) {
-			t.Errorf("run %d tells of %d agents lost\n%s", i+1, lost, stderr)
+			t.Errorf("run %d has %d events of a lost agent\n%s", i+1, lost, stderr)
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestASilentWorkerHoldsNobodyUp(t *testing.T) {
 }
 
 // A run that can be started again is called off when it loses a worker before the measured window, however it
-// loses it. Afterwards it goes on. The first worker that is left removes what was declared.
+// loses it. Later the run continues. The first worker that is left removes what was declared.
 func TestLostWorkerCallsTheRunOff(t *testing.T) {
 	const warmUp = 20 * time.Second
 	lose := map[string]func(k *recorded){
