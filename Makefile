@@ -117,9 +117,9 @@ bench: ## measure cost, allocations and lateness of the hot path
 	go test -run '^$$' -bench . -benchmem ./schedule ./internal/stamp ./internal/ledger ./internal/pace ./measure ./engine
 
 # Stripped, as a release is. internal/policy bounds the packages.
-accuracy: ## measure docs/accuracy.md again, on a host that does nothing else
+accuracy: ## measure docs/accuracy.md again, for a quarter of an hour in which the host does nothing else
 	go build -trimpath -buildvcs=true -o weir ./cmd/weir
-	./weir calibrate --json >docs/results/accuracy.json || [ $$? = 5 ]
+	./weir calibrate --runs 50 --json >docs/results/accuracy.json || [ $$? = 5 ]
 	go test ./internal/view -run TestThePageOnAccuracyIsUpToDate -update
 
 size: ## print what weir and weir-all compile, and the size of their binaries; weir may have 80 MB
