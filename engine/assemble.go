@@ -77,6 +77,7 @@ func Assemble(cfg Config, parts []*WorkerResult, found Outcome) (*Raw, error) {
 		}
 	}
 	j.staged = j.stagesOfParts()
+	j.raw.Snapshot.Merge(&found.Together)
 	for i, p := range parts {
 		j.add(p, i == 0)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/measure"
 )
 
 // A Stage is a point of a run that every worker reaches before any proceeds.
@@ -143,6 +144,8 @@ type Outcome struct {
 	Peaks       Peaks  // of the backlog
 	Interrupted bool   // the run was asked to stop early
 	Ended       int64  // end of the run, if all of its processes vanished
+	// Together is what the processes observed beside their own snapshots: the sum of what a coordinator does not keep by process.
+	Together measure.Snapshot
 }
 
 // An Outline is what a coordinator needs to know about a run before it begins.

@@ -39,7 +39,7 @@ type WorkerResult struct {
 	Gone        error  `json:"-"` // the system did not answer at the end of the drain, or a subscription was lost for good
 
 	Silence   Silence                     // how the system answered until the end of the drain
-	Snapshot  measure.Snapshot            `json:"-"` // everything observed
+	Snapshot  measure.Snapshot            `json:"-"` // everything observed; of an agent, without Outcome.Together
 	Stages    []measure.Stage             // of the plan; nil: not recorded separately
 	NotSent   []Group                     // messages dropped or left unsent
 	Ledger    ledger.Part                 `json:"-"`

@@ -20,6 +20,15 @@ func (s *blocks) mark(bucket int) { s[bucket>>(blockBits+6)] |= blockBit(bucket)
 // blockBit is the bit of a bucket's block in its word.
 func blockBit(bucket int) uint64 { return 1 << (bucket >> blockBits & 63) }
 
+// bounds returns the first bucket of the first block and the last bucket of the last one; there must be one.
+func (s *blocks) bounds() (first, last int) {
+	w := blockWords - 1
+	for s[w] == 0 {
+		w--
+	}
+	return s.next(0), (w*64+bits.Len64(s[w]))<<blockBits - 1
+}
+
 // next returns the first bucket of the first block at or after a bucket, which must be the first of
 // its own block; -1 if there is none.
 func (s *blocks) next(bucket int) int {

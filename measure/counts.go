@@ -110,7 +110,7 @@ func (c *Counts) Merge(o *Counts) {
 		c.over += o.over
 		return
 	}
-	c.cover(o.lo, o.lo+len(o.n)-1)
+	c.cover(o.used.bounds())
 	for b := o.used.next(0); b >= 0; b = o.used.next(b + blockLen) {
 		into := c.block(b)
 		for i, n := range o.block(b) {

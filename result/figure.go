@@ -1,5 +1,7 @@
 package result
 
+import "strings"
+
 // A Figure says whether one figure of the measured window can be quoted, and if not, why.
 type Figure struct {
 	Name     string `json:"name"` // as in an objective: "e2e.p99.9", "received.rate"
@@ -12,6 +14,36 @@ type Figure struct {
 	Why    string         `json:"why,omitempty"`
 	Code   string         `json:"code,omitempty"` // of Why, from docs/method/findings.md
 	Values map[string]any `json:"values,omitempty"`
+}
+
+// Dist returns the distribution with which the names of figures begin: "e2e" and "e2e.response" are the
+// response, "e2e.service" and "e2e.system" parts of it. It is nil if the run does not have it.
+func (r *Result) Dist(name string) *Dist {
+	of, part, _ := strings.Cut(name, ".")
+	pair, wire := Pair{}, (*WireParts)(nil)
+	l, w := &r.Latency, r.Wire
+	if w == nil {
+		w = new(Wire)
+	}
+	switch of {
+	case "send":
+		pair, wire = Pair{Response: l.Send.Response, Service: l.Send.Service}, w.Send
+	case "e2e":
+		pair, wire = l.E2E, w.E2E
+	case "rtt":
+		pair = l.RTT
+	case "settle":
+		pair.Response = l.Settle
+	}
+	switch {
+	case part == "" || part == "response":
+		return pair.Response
+	case part == "service":
+		return pair.Service
+	case part == "system" && wire != nil:
+		return wire.System
+	}
+	return nil
 }
 
 // Figure returns the verdict on a figure; nil if there is none.

@@ -40,7 +40,9 @@ type capacityCommand struct {
 	Quiet     bool         `help:"Nothing on stderr but errors: no live view (default: off)."`
 	NoColor   bool         `help:"No colour, and plain lines instead of a live view (default: off)."`
 
-	gathering `embed:""`
+	precedenceFlag `embed:""`
+	wireFlag       `embed:""`
+	gathering      `embed:""`
 
 	keys *commandline.Keys
 }
@@ -69,7 +71,11 @@ func (c *capacityCommand) run(ctx context.Context, e *env) (code Code) {
 	e.quieten(c.Quiet)
 	r := &runCommand{
 		File: c.File, Option: c.Option, Address: c.Address, keys: c.keys, parties: parties{gathering: c.gathering}, read: map[string][]byte{},
-		quiet: c.Quiet, noColor: c.NoColor, json: c.JSON, require: result.Suspect,
+		quiet: c.Quiet, noColor: c.NoColor, json: c.JSON, require: result.Suspect, precedenceFlag: c.precedenceFlag,
+	}
+	var err error
+	if r.wire, err = c.wireFlag.asked(); err != nil {
+		return e.refused(err)
 	}
 	if err := r.byHosts(e); err != nil {
 		return e.refused(err)
@@ -90,6 +96,9 @@ func (c *capacityCommand) run(ctx context.Context, e *env) (code Code) {
 	}
 	if code := e.enter(ctx, p.Scenarios(), nil, c.gathering); code != OK {
 		return code
+	}
+	if err := precedence(c.FIFO); err != nil {
+		return e.refused(err)
 	}
 	s, err := series.New(o, p)
 	if err != nil {
@@ -184,6 +193,9 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, o *series.Options) (p *
 		return nil, err
 	}
 	if err := r.checkFleet(e, p.Scenarios()); err != nil {
+		return nil, err
+	}
+	if err := r.splits(p.Scenarios()); err != nil {
 		return nil, err
 	}
 	o.Fleet, err = r.fleetOf(e) // open a meeting place only for a search that can run

@@ -68,10 +68,12 @@ func (c *fleetUp) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return e.unbrought(ctx, err)
 	}
+	begun := time.Now()
 	sight, err := e.inspect(ctx, kept.Listen, len(f.Hosts))
 	if err != nil {
 		return e.unbrought(ctx, errors.Join(err, leave()))
 	}
+	e.say("weir: %d agents joined, and looked at their hosts (%.1f s)", len(f.Hosts), time.Since(begun).Seconds())
 	if err := e.show(hostsPage(kept.Hosts, sight), c.NoColor); err != nil {
 		return worst(e.printed("the hosts", err), unheard(leave()))
 	}
@@ -297,22 +299,31 @@ func (p *gathering) bring(ctx context.Context, e *env, quiet bool) (down func() 
 	}
 	stopping, cancel := e.stoppable(ctx)
 	defer cancel()
+	begun := time.Now()
 	agents, end, err := p.brought(stopping, e, quiet)
 	if err != nil {
 		return down, e.unbrought(stopping, err)
 	}
+	var up time.Time // all agents joined
 	down = func() Code {
+		ran := time.Now()
 		if err := errors.Join(agents.Down(), end()); err != nil {
 			e.complainEach(err)
 			return Unreachable
 		}
+		if !quiet && !up.IsZero() {
+			e.say("weir: %d hosts: up in %.1f s, run in %.1f s, down in %.1f s", len(p.file.Hosts), up.Sub(begun).Seconds(), ran.Sub(up).Seconds(), time.Since(ran).Seconds())
+		}
 		return OK
 	}
+	joining := time.Now()
 	sight, err := e.inspect(stopping, *p.Listen, len(p.file.Hosts))
 	if err != nil {
 		return func() Code { return OK }, worst(e.unbrought(stopping, err), down())
 	}
+	up = time.Now()
 	if !quiet {
+		e.say("weir: %d agents joined, and looked at their hosts (%.1f s)", len(p.file.Hosts), up.Sub(joining).Seconds())
 		_, _ = e.Stderr.Write([]byte(layout.Terminal(e.width(true), e.color(false, true)).Page(hostsPage(agents.Reached(), sight))))
 	}
 	return down, OK

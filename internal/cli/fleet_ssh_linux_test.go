@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,7 +89,7 @@ func newSSHFleet(t *testing.T) *sshFleet {
 	if _, err := user.Lookup("sshd"); err != nil { // that sshd gives its rights up to
 		passwd = append(passwd, "sshd:x:4322:65534::/run/sshd:/usr/sbin/nologin\n"...)
 	}
-	f.write("passwd", string(passwd)+fmt.Sprintf("bench:x:%d:%[1]d::/home/bench:/bin/sh\n", sshUser))
+	f.write("passwd", string(passwd)+fmt.Sprintf("bench:x:%d:%[1]d::/home/bench:/bin/sh\nlocked:x:%[1]d:%[1]d::/home/bench:/usr/sbin/nologin\n", sshUser))
 	f.write("uname", "#!/bin/sh\ncase $1 in -m) echo aarch64;; *) echo Linux;; esac\n")
 	if err := os.Chmod(f.path("uname"), 0o755); err != nil {
 		t.Fatal(err)
@@ -145,7 +146,8 @@ func (f *sshFleet) keygen(name string) {
 }
 
 // boot starts a host's processes. All hosts have: root's home in NAME/root, that of bench in NAME/home/bench, a /tmp in which
-// nothing may be executed, and a folder /mnt/small of 1 MiB. On a host with a file NAME/arm, uname says aarch64.
+// nothing may be executed, and a folder /mnt/small of 1 MiB. bench may forward no ports, and locked has no shell. On a host
+// with a file NAME/arm, uname says aarch64.
 func (f *sshFleet) boot(name string) {
 	f.t.Helper()
 	for _, dir := range []string{"root", "home/bench"} {
@@ -159,7 +161,7 @@ func (f *sshFleet) boot(name string) {
 	f.write(name+"/sshd_config", strings.Join([]string{
 		"ListenAddress " + f.nets.Addr(name), "HostKey " + f.path(name, "key"), "PidFile none", "UsePAM no", "StrictModes no",
 		"PermitRootLogin yes", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
-		"AuthorizedKeysFile " + f.path("authorized"), "",
+		"AuthorizedKeysFile " + f.path("authorized"), "Match User bench", "AllowTcpForwarding no", "",
 	}, "\n"))
 	if name != "c" {
 		if err := ip(f.nets.host(name).space, "route replace 10.78.0.1/32 via "+f.nets.Addr("hub")); err != nil {
@@ -295,16 +297,45 @@ func (f *sshFleet) files(name string) (all []string) {
 			return nil
 		})
 	}
+	if f.servers[name] == nil {
+		return all
+	}
+	// What only the host's own mounts show.
+	for _, line := range f.processes(name) {
+		pid, command, _ := strings.Cut(line, " ")
+		if !strings.Contains(command, "sshd -D") && !strings.Contains(command, "sshd: /usr/sbin/sshd -D") || strings.Contains(command, "unshare") {
+			continue
+		}
+		root := "/proc/" + pid + "/root"
+		for _, dir := range []string{"/tmp", "/mnt", "/run"} {
+			_ = filepath.WalkDir(root+dir, func(path string, _ fs.DirEntry, err error) error {
+				if rel := strings.TrimPrefix(path, root); err == nil && !slices.Contains([]string{"/tmp", "/tmp/dir", "/mnt", "/mnt/small", "/run", "/run/sshd"}, rel) && !strings.HasPrefix(rel, "/run/mount") {
+					all = append(all, rel)
+				}
+				return nil
+			})
+		}
+		tcp, err := os.ReadFile("/proc/" + pid + "/net/tcp")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(tcp), "\n") {
+			if x := strings.Fields(line); len(x) > 3 && x[3] == "0A" && !strings.HasSuffix(x[1], ":0016") {
+				all = append(all, "a listening socket "+x[1])
+			}
+		}
+		break
+	}
 	return all
 }
 
-// nothing checks that no process is left anywhere, and no file but the programs and the hub's certificate, secret
+// nothing checks that no process, socket or file is left anywhere, but the programs and the hub's certificate, secret
 // and list of tokens.
 func (f *sshFleet) nothing(t *testing.T, when string) {
 	t.Helper()
 	for _, name := range []string{"hub", "a", "b", "c"} {
 		var left []string
-		for limit := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for limit := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			if left = f.processes(name); len(left) <= f.before[name] || time.Now().After(limit) {
 				break
 			}
@@ -343,6 +374,11 @@ func TestHostsBySSH(t *testing.T) {
 	step("run --hosts of 2 s, first time")
 	if strings.Count(said, "program sent:") != 3 {
 		t.Errorf("the program was not sent three times:\n%s", said)
+	}
+	for _, want := range []string{`weir: 3 agents joined, and looked at their hosts \(\d+\.\d s\)\n`, `weir: 3 hosts: up in \d+\.\d s, run in \d+\.\d s, down in \d+\.\d s\n`} {
+		if !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("the seconds of the steps are missing: %s\n%s", want, said)
+		}
 	}
 	f.ran(t, 3, 600)
 	f.nothing(t, "after run --hosts")
@@ -416,62 +452,6 @@ func (f *sshFleet) ran(t *testing.T, agents int, sent uint64) {
 	}
 }
 
-// What keeps a host from running an agent is said, of every host, and leaves nothing anywhere, however often.
-func TestBrokenStartsBySSHLeaveNothing(t *testing.T) {
-	f := newSSHFleet(t)
-	f.write("c/arm", "")
-	f.off("c")
-	f.boot("c")
-	rounds := 4
-	if needs.Less() {
-		rounds = 1
-	}
-	a, b := f.at("a", "root", ""), f.at("b", "root", "")
-	ways := []struct {
-		name  string
-		code  Code
-		hosts []string
-		want  string
-	}{
-		{"wrong user", Unreachable, []string{a, f.at("b", "nosuch", "")}, "b (nosuch@" + f.nets.Addr("b") + "): reaching it: nosuch@" + f.nets.Addr("b") + ": Permission denied"},
-		{"full disk", Unreachable, []string{a, f.at("b", "root", ", folder: /mnt/small")}, "No space left on device"},
-		{"noexec", Unreachable, []string{a, f.at("b", "root", ", folder: /tmp/dir")}, "/tmp/dir: no program may be executed there (noexec) (folder: names another"},
-		{"another processor", Usage, []string{a, f.at("c", "root", "")}, "it is linux/arm64, and there is no program for that"},
-		{"wrong host key", Unreachable, []string{b, "k: {ssh: stranger}"}, "Host key verification failed. (check the host's key, then accept it: ssh stranger)"},
-	}
-	// A name for a with the key of b.
-	key, err := os.ReadFile(f.path("b", "key.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	known, err := os.ReadFile(f.path("hub/root/.ssh/known_hosts"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.write("hub/root/.ssh/known_hosts", string(known)+"stranger "+string(key))
-	f.write("hub/root/.ssh/config", "Host stranger\n  HostName "+f.nets.Addr("a")+"\n  HostKeyAlias stranger\n")
-	starts := 0
-	for round := range rounds {
-		for _, way := range ways {
-			starts++
-			file := f.hosts(way.hosts...)
-			args := []string{"fleet", "up", file}
-			if round%2 == 1 {
-				args = []string{"run", "--hosts", file, "--driver", "noop", "--producers", "2", "--out", "r"}
-			}
-			said := f.do(t, []Code{way.code}, args...)
-			if !strings.Contains(said, way.want) {
-				t.Errorf("%s: want %q\n%s", way.name, way.want, said)
-			}
-			f.nothing(t, way.name)
-			if _, err := os.Stat(f.path("hub/r")); err == nil {
-				t.Fatalf("%s: a result is left", way.name)
-			}
-		}
-	}
-	t.Logf("%d broken starts", starts)
-}
-
 // Connections, hosts and weir itself end in the middle of a run: the rest ends, too.
 func TestHostsBySSHEndInTheRun(t *testing.T) {
 	f := newSSHFleet(t)
@@ -532,6 +512,12 @@ func TestHostsBySSHEndInTheRun(t *testing.T) {
 	r, err := result.Read(f.path("hub/r"))
 	if err != nil || r.Result.Verdict.Status != result.Invalid {
 		t.Errorf("without an agent: %v", err)
+	} else {
+		for _, a := range r.Result.Agents {
+			if k := a.Reported; a.Missing != (a.Name == "b") || a.Missing != (k != nil) || k != nil && (k.UntilNS <= 0 || k.Sent == 0 || k.Sent > 1000) {
+				t.Errorf("agent %s: missing %v, reported %+v", a.Name, a.Missing, k)
+			}
+		}
 	}
 	f.nothing(t, "after ssh was killed")
 

@@ -15,7 +15,7 @@ import (
 // doing returns how to execute runs: displayed as the flags say, and ended by signals.
 func (c *runCommand) doing(e *env, h *halting) series.Options {
 	return series.Options{
-		Dir: e.Dir, Host: e.host(), Files: c.read, Pages: &view.Pages{Session: c.session},
+		Dir: e.Dir, Host: e.host(), FIFO: c.FIFO, Wire: c.wire, Files: c.read, Pages: &view.Pages{Session: c.session},
 		Observe: func(r series.Run) series.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}

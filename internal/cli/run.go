@@ -47,9 +47,9 @@ type runCommand struct {
 	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
 	OTLP        *string      `name:"otlp" placeholder:"URL" help:"Push the run to an OpenTelemetry collector once a second, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: off)."`
 	Put         *string      `placeholder:"URL" help:"At the end, send the result folder there as a .tar.gz by HTTP PUT, such as to a presigned URL of S3. WEIR_PUT keeps the URL out of the list of processes (default: off)."`
-	FIFO        bool         `name:"fifo" help:"Give the threads that send (pacers) precedence over all else on this host (SCHED_FIFO). Pacers that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
-	Wire *string `placeholder:"auto|on|off" help:"Record when messages left this host and when answers came in, by eBPF, for a sample of messages: where their time went. auto: where this host allows it, at up to 2 % of weir's processor time. on: and warn where it does not. Linux 5.8; needs root, or CAP_BPF and CAP_NET_ADMIN (default: auto)."`
+	precedenceFlag `embed:""`
+	wireFlag       `embed:""`
 
 	parties    `embed:""`
 	untilFlags `embed:""`
@@ -178,6 +178,11 @@ func (c *runCommand) complain(e *env) {
 	if _, err := c.resolve(e); err != nil {
 		e.refused(err)
 	}
+}
+
+// precedenceFlag is of the verbs that run scenarios.
+type precedenceFlag struct {
+	FIFO bool `name:"fifo" help:"Give the threads that send (pacers) precedence over all else on this host (SCHED_FIFO). Pacers that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 }
 
 // precedence refuses --fifo if the system does not permit it.

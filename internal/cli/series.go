@@ -46,8 +46,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 	}
 	defer unserve()
 	o := c.doing(e, h)
-	o.Wire = c.wire
-	o.FIFO, o.Fleet, o.Percentiles, o.Exit = c.FIFO, f, c.percentiles, c.exit
+	o.Fleet, o.Percentiles, o.Exit = f, c.percentiles, c.exit
 	if c.Out != nil {
 		o.Out = *c.Out
 	}

@@ -59,6 +59,8 @@ type suiteRun struct {
 	Quiet   bool    `help:"Nothing on stderr but errors: no live view (default: off)."`
 	NoColor bool    `help:"No colour, and plain lines instead of a live view (default: off)."`
 	Require *string `placeholder:"VERDICT" help:"Minimum verdict of each run for exit code 0, valid or suspect, as for weir run (default: suspect)."`
+
+	precedenceFlag `embed:""`
 }
 
 // Help is shown below the verb's flags' heading.
@@ -117,7 +119,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	ctx, h := e.halt(ctx)
 	defer h.cancel()
 	e.quieten(c.Quiet)
-	r := &runCommand{quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}
+	r := &runCommand{quiet: c.Quiet, noColor: c.NoColor, json: c.JSON, precedenceFlag: c.precedenceFlag}
 	o := r.doing(e, h)
 	o.Observe = func(run series.Run) series.Observer {
 		if !c.Quiet {
@@ -142,6 +144,9 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	if code := e.obtainable(ctx, all); code != OK {
 		e.say("weir: --drivers runs the suite without a system (weir suite show %s lists them)", view.Quoted(c.Name))
 		return code
+	}
+	if err := precedence(c.FIFO); err != nil {
+		return e.refused(err)
 	}
 	s, err := series.New(o, x)
 	if err != nil {

@@ -3,13 +3,37 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
+
+// wireFlag is of the verbs that run scenarios of the user's.
+type wireFlag struct {
+	Wire *string `placeholder:"auto|on|off" help:"Record when messages left this host and when answers came in, by eBPF, for a sample of messages: where their time went. auto: where this host allows it, at up to 2 % of weir's processor time. on: and warn where it does not. Linux 5.8; needs root, or CAP_BPF and CAP_NET_ADMIN (default: auto)."`
+}
+
+// asked reads --wire.
+func (f *wireFlag) asked() (series.Wire, error) {
+	word := "auto"
+	if f.Wire != nil {
+		word = *f.Wire
+	}
+	switch word {
+	case "auto":
+		return series.WireAuto, nil
+	case "on":
+		return series.WireOn, nil
+	case "off":
+		return series.WireOff, nil
+	}
+	return 0, fmt.Errorf("--wire: %q is not known (auto, on, off)", word)
+}
 
 // requireWire is the word of --require that demands kernel instants.
 const requireWire = "wire"
@@ -40,22 +64,8 @@ func (c *runCommand) wiring(e *env) error {
 	if c.require, err = e.requirement(verdict); err != nil {
 		return err
 	}
-	word := "auto"
-	if c.Wire != nil {
-		word = *c.Wire
-	}
-	switch word {
-	case "auto":
-		c.wire = series.WireAuto
-	case "on":
-		c.wire = series.WireOn
-	case "off":
-		c.wire = series.WireOff
-	default:
-		return fmt.Errorf("--wire: %q is not known (auto, on, off)", word)
-	}
-	if !demanded {
-		return nil
+	if c.wire, err = c.wireFlag.asked(); err != nil || !demanded {
+		return err
 	}
 	if c.wire == series.WireOff {
 		return errors.New("--require wire: --wire off excludes it")
@@ -75,6 +85,27 @@ func (c *runCommand) wirable(scenarios []*scenario.Scenario) error {
 	for _, s := range scenarios {
 		if why := engine.Unwired(s.Mode, s.System.Definition.Name, s.System.Config); why != "" {
 			return fmt.Errorf("--require wire: %s", why)
+		}
+	}
+	return nil
+}
+
+// splits returns an error if objectives are about what kernel instants show, and none are recorded: no probe of a
+// search could keep them.
+func (c *runCommand) splits(scenarios []*scenario.Scenario) error {
+	for _, s := range scenarios {
+		i := slices.IndexFunc(s.Objectives, judge.Objective.OfSystem)
+		if i < 0 {
+			continue
+		}
+		if c.wire == series.WireOff {
+			return fmt.Errorf("--slo: %q is known by kernel instants alone (--wire auto)", s.Objectives[i])
+		}
+		if c.Fleet != nil { // its agents' hosts decide
+			return nil
+		}
+		if err := series.CheckWire(); err != nil {
+			return fmt.Errorf("--slo: %q: %w", s.Objectives[i], err)
 		}
 	}
 	return nil

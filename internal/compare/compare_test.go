@@ -758,3 +758,57 @@ func TestGroupingByNameOrShortKey(t *testing.T) {
 		t.Errorf("runs at other rates are compared by %q; want none", key)
 	}
 }
+
+// withSystem adds what the network and the system took of sampled messages.
+func withSystem(runs []Run, scale float64, leftOut uint64) []Run {
+	for _, r := range runs {
+		all := new(measure.Counts)
+		var steps []judge.Sampling
+		for step := range int64(20) {
+			c := new(measure.Counts)
+			for i := range int64(100) {
+				c.Add(int64(scale*float64(100_000+i*1000))+int64(len(r.Dir)+int(r.Result.Messages.Sent))+int64(r.Result.Throughput.SentPerS*10), 1)
+			}
+			all.Merge(c)
+			steps = append(steps, judge.Sampling{Step: step, Delay: 1, Samples: c})
+		}
+		r.Result.Wire = &result.Wire{E2E: &result.WireParts{Sampled: all.Total() + leftOut, Exact: all.Total(), System: judge.SystemsPart(all, steps, nil, 40_000)}}
+	}
+	return runs
+}
+
+// The whole latencies of both sides are alike: the host hides what the system's part shows.
+func TestSystemsPartIsComparedByItsOwnVerdict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(7, 600)
+	o := usual
+	c := mustCompare(t, o, withSystem(w.runs(6), 1, 0), withSystem(w.runs(6), 1.2, 0))
+	if got := c.change("e2e.system", "p99", 1); got == nil || got.Verdict != Worse {
+		t.Errorf("p99 of the system is a fifth longer: %+v", got)
+	}
+	if c.change("e2e.system", "max", 1) != nil {
+		t.Error("the maximum of a sample is compared")
+	}
+	i := slices.IndexFunc(c.Figures, func(f Figure) bool { return f.Family == "e2e.system" && f.Name == "p99" })
+	if key := c.Figures[i].Key(); key != "e2e.system.p99" {
+		t.Errorf("its key is %q", key)
+	}
+	o.Figures = []string{"e2e.system.p99"}
+	if c := mustCompare(t, o, withSystem(w.runs(6), 1, 0), withSystem(w.runs(6), 1.2, 0)); len(c.Figures) != 1 || c.Figures[0].Sides[1].Change.Verdict != Worse {
+		t.Errorf("chosen alone: %+v", c.Figures)
+	}
+
+	// Half a percent left out may be the slowest: p99 is not known of such a run.
+	few := withSystem(w.runs(6), 1.2, 10)
+	c = mustCompare(t, usual, withSystem(w.runs(6), 1, 0), few)
+	if c.change("e2e.system", "p99", 1) != nil || c.change("e2e.system", "p50", 1) == nil {
+		t.Error("p99 is compared though too many messages were left out, or p50 is not")
+	}
+	// Recorded by one side only.
+	c = mustCompare(t, usual, withSystem(w.runs(6), 1, 0), w.runs(6))
+	for _, f := range c.Figures {
+		if f.Family == "e2e.system" {
+			t.Errorf("%s is compared with runs that did not record it", f.Name)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -32,16 +33,30 @@ const (
 // family has, the more runs any of them needs.
 func tested() []float64 { return []float64{50, 75, 90, 95, 99, 99.9, 99.99, 100} }
 
-// latencies are the distributions that can be compared.
+// latencies are the distributions of all messages that can be compared.
 func latencies() []measure.Kind {
 	return []measure.Kind{
 		measure.SendResponse, measure.SendService, measure.E2EResponse, measure.E2EService, measure.RTTResponse, measure.RTTService,
 	}
 }
 
+// dists returns the families of distributions that can be compared: the latencies, and of send and e2e what
+// the network and the system took of sampled messages.
+func dists() [numDists]string {
+	var out [numDists]string
+	for i, k := range latencies() {
+		out[i] = k.String()
+	}
+	out[numDists-2], out[numDists-1] = judge.SystemName("send"), judge.SystemName("e2e")
+	return out
+}
+
+// nameOf is the name of a family's distribution, as in objectives.
+func nameOf(family string) string { return strings.TrimSuffix(family, ".response") }
+
 // A Figure is one figure on all sides.
 type Figure struct {
-	Family string   `json:"family"` // send.response and so on, throughput, outcomes, resources
+	Family string   `json:"family"` // send.response, e2e.system and so on, throughput, outcomes, resources
 	Name   string   `json:"name"`   // p99, max, lost, confirmed and so on
 	Unit   string   `json:"unit"`
 	Better string   `json:"better"` // lower or higher
@@ -101,13 +116,19 @@ func readings(runs []Run) []reading {
 		return slices.ContainsFunc(runs, func(r Run) bool { return has(r.Record) })
 	}
 	var out []reading
-	all := latencies()
-	for i := 0; i < len(all); i += 2 { // a response and its service
+	has := func(i int) func(*Record) bool { return func(r *Record) bool { return r.Dists[i] != nil } }
+	all, latencies := dists(), len(latencies())
+	for i := 0; i < latencies; i += 2 { // a response and its service
 		switch {
-		case every(func(r *Record) bool { return r.Dists[i] != nil }):
+		case every(has(i)):
 			out = append(out, percentiles(all[i], i)...)
-		case some(func(r *Record) bool { return r.Dists[i+1] != nil }): // a closed loop has no response
+		case some(has(i + 1)): // a closed loop has no response
 			out = append(out, percentiles(all[i+1], i+1)...)
+		}
+	}
+	for i := latencies; i < numDists; i++ {
+		if every(has(i)) {
+			out = append(out, percentiles(all[i], i)...)
 		}
 	}
 	for i, name := range [numRates]string{"sent", "confirmed", "received"} {
@@ -119,36 +140,13 @@ func readings(runs []Run) []reading {
 	return append(append(out, outcomes(some)...), resources(some)...)
 }
 
-// distribution returns a kind's distribution, nil if the run has none.
-func distribution(r *result.Result, k measure.Kind) *result.Dist {
-	l := &r.Latency
-	switch k {
-	case measure.SendResponse:
-		return l.Send.Response
-	case measure.SendOnTime:
-		return l.Send.OnTime
-	case measure.SendService:
-		return l.Send.Service
-	case measure.E2EResponse:
-		return l.E2E.Response
-	case measure.E2EOnTime:
-		return l.E2E.OnTime
-	case measure.E2EService:
-		return l.E2E.Service
-	case measure.RTTResponse:
-		return l.RTT.Response
-	case measure.RTTOnTime:
-		return l.RTT.OnTime
-	case measure.RTTService:
-		return l.RTT.Service
-	}
-	return nil
-}
-
-func percentiles(k measure.Kind, dist int) []reading {
+// percentiles returns those of a distribution. The maximum of a sample is none of the run.
+func percentiles(family string, dist int) []reading {
 	var out []reading
 	for i, p := range tested() {
-		out = append(out, reading{k.String(), percentileName(p), UnitTime, false, func(r *Record) (float64, known) { return r.Dists[dist].at(i) }})
+		if p < 100 || !judge.OfSystem(family) {
+			out = append(out, reading{family, percentileName(p), UnitTime, false, func(r *Record) (float64, known) { return r.Dists[dist].at(i) }})
+		}
 	}
 	return out
 }
@@ -312,7 +310,7 @@ func keyOf(family, name string) string {
 	case familyResources:
 		return strings.NewReplacer("'s ", ".", "' ", ".").Replace(name)
 	}
-	return strings.TrimSuffix(family, ".response") + "." + name
+	return nameOf(family) + "." + name
 }
 
 // chosen refuses keys that such runs do not have.

@@ -56,17 +56,19 @@ func described() []float64 { return []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 
 func shiftFunctions(used [][]Run, byRecord bool) []ShiftFunction {
 	out := []ShiftFunction{}
 	all := slices.Concat(used...)
-	for i, k := range latencies() {
-		if byRecord {
-			if n := len(out); n > 0 && serviceOf(out[n-1].Family) == k.String() {
+	if byRecord {
+		for i, family := range dists() {
+			if n := len(out); n > 0 && serviceOf(out[n-1].Family) == family {
 				continue
 			}
 			if f := recordedShift(used, i); len(f.Points) > 0 {
-				f.Family = k.String()
+				f.Family = family
 				out = append(out, f)
 			}
-			continue
 		}
+		return out
+	}
+	for _, k := range latencies() {
 		tag, censored := result.Tag(k, measure.Measure), result.CensoredTag(k, measure.Measure)
 		has := func(r Run) bool { return r.Counts[tag] != nil || r.Counts[censored] != nil }
 		if slices.ContainsFunc(all, func(r Run) bool { return !has(r) }) {

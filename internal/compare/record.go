@@ -4,16 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strings"
 	"unique"
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/stats"
-	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
-// A Record is what comparisons and histories read of a run, in about 1.5 KB: ten thousand of them fit where a
+// A Record is what comparisons and histories read of a run, in about 1.8 KB: ten thousand of them fit where a
 // few hundred results do.
 type Record struct {
 	ID        string
@@ -29,7 +27,7 @@ type Record struct {
 	HasEnv      bool
 	HasHosts    bool
 
-	Dists     [numDists]*Quantiles // by latencies; nil: the run has no such distribution
+	Dists     [numDists]*Quantiles // by dists; nil: the run has no such distribution
 	Rates     [numRates]*float64   // sent, confirmed, received; nil: unknown
 	Outcomes  [numOutcomes]uint64  // of the whole run
 	Resources [numResources]*float64
@@ -38,7 +36,7 @@ type Record struct {
 
 // The numbers of figures in a Record.
 const (
-	numDists     = 6
+	numDists     = 8
 	numTested    = 8
 	numRates     = 3
 	numOutcomes  = 12
@@ -79,8 +77,8 @@ func NewRecord(r Run) *Record {
 	for _, f := range factsOf(r) {
 		rec.Facts = append(rec.Facts, unique.Make(f))
 	}
-	for i, k := range latencies() {
-		rec.Dists[i] = quantilesOf(x, k)
+	for i, family := range dists() {
+		rec.Dists[i] = quantilesOf(x, nameOf(family))
 	}
 	// Copies: a pointer into the result would keep all of it.
 	rec.Rates = [...]*float64{new(x.Throughput.SentPerS), new(x.Throughput.ConfirmedPerS), nil}
@@ -95,17 +93,17 @@ func NewRecord(r Run) *Record {
 	return rec
 }
 
-func quantilesOf(r *result.Result, k measure.Kind) *Quantiles {
-	d := distribution(r, k)
+func quantilesOf(r *result.Result, name string) *Quantiles {
+	d := r.Dist(name)
 	if d == nil {
 		return nil
 	}
-	family := strings.TrimSuffix(k.String(), ".response") // as in objectives
 	q := &Quantiles{Samples: d.Count + d.Censored}
 	for i, p := range tested() {
-		row := d.Percentile(p)
+		row, figure := d.Percentile(p), name+"."+percentileName(p)
 		switch {
-		case row == nil, row.UnsupportedBy != "":
+		case row == nil, row.UnsupportedBy != "", row.Supported && !judge.Known(&r.Verdict, figure, row),
+			judge.OfSystem(name) && !row.Supported && stats.Supported(q.Samples, p): // from too few parts of the run
 			q.Known[i] = Absent
 			continue
 		case !row.Supported:
@@ -117,7 +115,7 @@ func quantilesOf(r *result.Result, k measure.Kind) *Quantiles {
 			q.Known[i] = Exact
 		}
 		q.NS[i] = row.NS
-		if f := r.Verdict.Figure(family + "." + percentileName(p)); f != nil && !f.Quotable {
+		if f := r.Verdict.Figure(figure); f != nil && !f.Quotable {
 			q.Known[i] = map[Knowledge]Knowledge{AtLeast: AtLeastMarked, Exact: ExactMarked}[q.Known[i]]
 		}
 	}

@@ -68,6 +68,10 @@ type Coordinator struct {
 	seen    []engine.Status // scratch of look
 	drain   *drain
 	union   ledger.Part // of deliveries
+
+	// together is what all remote workers observed, of all kinds but the scheduling stalls of each worker's host. A histogram
+	// takes up to a quarter of a MiB, and nobody asks for those of one agent.
+	together measure.Snapshot
 }
 
 // A worker is one process's part of the run: in this process, or on an agent.
@@ -83,7 +87,7 @@ type worker struct {
 	silent   bool
 	absences []Absence
 
-	snapshot measure.Snapshot // sum of its intervals
+	snapshot measure.Snapshot // sum of its intervals, without the kinds that Coordinator.together has
 	seen     int64            // instant of the latest interval's end
 	ledger   ledger.Part
 	knownAt  int64 // instant of the ledger
@@ -280,7 +284,10 @@ func (c *Coordinator) Interval(i int, iv *measure.Interval) {
 	defer c.mu.Unlock()
 	w := c.workers[i]
 	if c.remote != nil { // a local worker returns everything at the end
-		w.snapshot.Add(iv)
+		own, others := measure.Snapshot{Counters: iv.Counters, Window: iv.Window}, measure.Snapshot{At: iv.To, Kinds: iv.Kinds}
+		own.Kinds[measure.Hiccups], others.Kinds[measure.Hiccups] = iv.Kinds[measure.Hiccups], own.Kinds[measure.Hiccups]
+		w.snapshot.Merge(&own)
+		c.together.Merge(&others)
 	}
 	w.seen = max(w.seen, iv.To)
 	if len(c.workers) > 1 {
@@ -507,6 +514,7 @@ func (c *Coordinator) Figures() (*engine.Raw, error) {
 		return nil, c.failure
 	}
 	found := c.drain.outcome
+	found.Together = c.together
 	found.Ended = c.instant()
 	raw, err := engine.Assemble(c.cfg, results, found)
 	if raw != nil && c.epochNS != 0 && (c.remote != nil || len(c.workers) > 1) {

@@ -228,6 +228,7 @@ func (c *Coordinator) EndReported(i int, r *engine.WorkerResult, extremes *measu
 	w := c.workers[i]
 	r.Snapshot, r.Ledger = w.snapshot, w.ledger
 	r.Snapshot.Widen(extremes)
+	c.together.Widen(extremes)
 	r.Snapshot.Window = window
 	c.end(i, r, err)
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
 
@@ -68,28 +69,22 @@ type Figure struct {
 	Weak  bool // a percentile with too few samples
 }
 
+// Latencies returns the names of the latencies of a run, with which those of their figures begin.
+func Latencies() []string {
+	return []string{"send", "send.service", "send.system", "e2e", "e2e.service", "e2e.system", "rtt", "rtt.service"}
+}
+
 // Figures returns the figures of the measured window: distributions, rates and counts, without missing
 // ones.
 func Figures(r *result.Result) []Figure {
 	var out []Figure
-	l := &r.Latency
-	for _, d := range []struct {
-		name string
-		of   *result.Dist
-	}{
-		{"send", l.Send.Response},
-		{"send.service", l.Send.Service},
-		{"e2e", l.E2E.Response},
-		{"e2e.service", l.E2E.Service},
-		{"rtt", l.RTT.Response},
-		{"rtt.service", l.RTT.Service},
-		{"settle", l.Settle},
-		{"hop", l.Send.Hop},
-		{"lateness", l.Send.Lateness},
-		{"blocked", l.Send.Blocked},
-	} {
-		out = append(out, ofDistribution(d.name, d.of)...)
+	for _, name := range append(Latencies(), "settle") {
+		out = append(out, ofDistribution(r, name, r.Dist(name))...)
 	}
+	s := &r.Latency.Send
+	out = append(out, ofDistribution(r, "hop", s.Hop)...)
+	out = append(out, ofDistribution(r, "lateness", s.Lateness)...)
+	out = append(out, ofDistribution(r, "blocked", s.Blocked)...)
 	t := &r.Throughput
 	rate := func(name, unit string, v float64) {
 		out = append(out, Figure{Name: name, Of: strings.TrimSuffix(strings.TrimSuffix(name, ".rate"), ".bytes"), Unit: unit, Value: result.Exactly(v)})
@@ -114,20 +109,25 @@ func Figures(r *result.Result) []Figure {
 	return out
 }
 
-func ofDistribution(name string, d *result.Dist) []Figure {
+// ofDistribution returns the figures of a distribution. A sample has percentiles only.
+func ofDistribution(r *result.Result, name string, d *result.Dist) []Figure {
 	if d == nil {
 		return nil
 	}
 	var out []Figure
-	for _, p := range d.Percentiles {
-		f := Figure{
-			Name: name + ".p" + number(p.P), Of: name, P: p.P, Unit: unitNS, Value: p.Value(),
-			Low: toFloat(p.LoNS), High: toFloat(p.HiNS), Weak: !p.Supported,
-		}
+	sampled := judge.OfSystem(name)
+	for i := range d.Percentiles {
+		p := &d.Percentiles[i]
+		f := Figure{Name: name + ".p" + number(p.P), Of: name, P: p.P, Unit: unitNS, Value: p.Value(), Low: toFloat(p.LoNS), High: toFloat(p.HiNS)}
 		if p.P == 100 {
 			f.Name = name + ".max"
 		}
-		out = append(out, f)
+		if f.Weak = !judge.Known(&r.Verdict, f.Name, p); p.P < 100 || !sampled {
+			out = append(out, f)
+		}
+	}
+	if sampled {
+		return append(out, Figure{Name: name + ".samples", Of: name, Unit: unitMessages, Value: result.Exactly(float64(d.Count))})
 	}
 	if d.MeanNS != nil {
 		out = append(out, Figure{Name: name + ".mean", Of: name, Unit: unitNS, Value: result.Exactly(*d.MeanNS)})

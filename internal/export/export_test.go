@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -225,5 +227,26 @@ func TestWeakPercentileOnlyInCSV(t *testing.T) {
 		if got := strings.Contains(b.String(), "99.9") || strings.Contains(b.String(), "0.999"); got != want {
 			t.Errorf("%s has the percentile that has too few samples: %v", format, got)
 		}
+	}
+}
+
+// A percentile is a figure only if the sample stands for all messages. A maximum would be of the sample.
+func TestTheSystemsPartIsAFigure(t *testing.T) {
+	t.Parallel()
+	r := *runs()[0].Result
+	r.Wire = &result.Wire{E2E: &result.WireParts{System: &result.Dist{Count: 9000, MinNS: new(int64(1)), MeanNS: new(2.0), Percentiles: []result.Percentile{
+		{P: 50, NS: 500, Supported: true}, {P: 99, NS: 700, Supported: true}, {P: 99.9, NS: 800}, {P: 100, NS: 900, Supported: true},
+	}}}}
+	r.Verdict.Figures = []result.Figure{{Name: "e2e.system.p50", Quotable: true}, {Name: "e2e.system.p99", By: judge.CheckWire}}
+	flat := Flat(&r)
+	var got []string
+	for name := range flat {
+		if strings.HasPrefix(name, "e2e.system") {
+			got = append(got, name)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{"e2e.system.p50", "e2e.system.samples"}; !slices.Equal(got, want) || flat["e2e.system.p50"] != 500 {
+		t.Errorf("%q, p50 %v; want %q", got, flat["e2e.system.p50"], want)
 	}
 }

@@ -48,10 +48,11 @@ type drive struct {
 	lines  []protocol.Line
 	own    []host.Daemon // of this host
 
-	gaps    []coordinator.Absence // times without a coordinator
-	ledger  ledger.Part           // scratch space of read
-	full    bool                  // a full disk has been reported
-	stamped time.Time             // when keep's file was last touched
+	gaps    []coordinator.Absence  // times without a coordinator
+	decoder protocol.ReportDecoder // of report
+	ledger  ledger.Part            // scratch space of read
+	full    bool                   // a full disk has been reported
+	stamped time.Time              // when keep's file was last touched
 
 	starter *starter // nil: no agent's host started the system
 	trouble *trouble // its server faults; nil: none
@@ -362,7 +363,7 @@ func (d *drive) report(m jetstream.Msg) {
 	whole, err := x.pieces.Add(m.Data())
 	if whole != nil {
 		var r *protocol.Report
-		if r, err = protocol.DecodeReport(whole); err == nil {
+		if r, err = d.decoder.Decode(whole); err == nil {
 			err = d.read(i, r)
 		}
 	}

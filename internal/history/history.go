@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 )
@@ -341,10 +342,13 @@ func shows(figures []Figure, tests int, o Options) *Shows {
 }
 
 // headline selects the figures to follow. Neighbouring percentiles change together, and each further figure
-// raises the detectable change of all. A maximum is a single message.
+// raises the detectable change of all. A maximum is a single message, and a sample rarely has a p99.9.
 func headline(family, name string) bool {
-	latency := strings.Contains(family, ".") // send.response and so on
-	return !latency || slices.Contains([]string{"p50", "p99", "p99.9"}, name)
+	switch latency := strings.Contains(family, "."); { // send.response and so on
+	case !latency, name == "p50", name == "p99":
+		return true
+	}
+	return name == "p99.9" && !judge.OfSystem(family)
 }
 
 func varies(x []float64) bool { return slices.Min(x) < slices.Max(x) }

@@ -293,3 +293,43 @@ func TestLowerBoundsLeaveChangeIntervalOpen(t *testing.T) {
 		}
 	}
 }
+
+// What else the host did hides the change in the whole latency.
+func TestHistoryFollowsTheSystemsPart(t *testing.T) {
+	t.Parallel()
+	runs := nightly(5, 30, 30, 1)
+	rng := rand.New(rand.NewPCG(5, 2))
+	for i, r := range runs {
+		all := new(measure.Counts)
+		var steps []judge.Sampling
+		for step := range int64(20) {
+			c := new(measure.Counts)
+			for range 1000 {
+				ns := 100_000 * math.Exp(0.1*rng.NormFloat64())
+				if i >= 24 {
+					ns *= 1.3
+				}
+				c.Add(int64(ns), 1)
+			}
+			all.Merge(c)
+			steps = append(steps, judge.Sampling{Step: step, Delay: 1, Samples: c})
+		}
+		r.Result.Wire = &result.Wire{Send: &result.WireParts{Sampled: all.Total(), Exact: all.Total(), System: judge.SystemsPart(all, steps, nil, 40_000)}}
+	}
+	h, err := Of(runs, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range h.Series[0].Figures {
+		if f.Family == "send.system" {
+			for _, c := range f.Changes {
+				got = append(got, fmt.Sprintf("%s %s at %d, new: %v", f.Name, c.Verdict, c.At, c.New))
+			}
+		}
+	}
+	want := []string{"p50 worse at 24, new: true", "p99 worse at 24, new: true"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}

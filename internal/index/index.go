@@ -22,7 +22,7 @@ import (
 )
 
 // schema is the format name of the file: one JSON line for the header, and one for each entry (see line).
-const schema = "weir.index/v3"
+const schema = "weir.index/v4"
 
 // longestLine limits a line of the file. The texts of a row are limited too, see readRow.
 const longestLine = 1 << 20

@@ -146,7 +146,7 @@ func (f figure) lacks(r *result.Result) bool {
 	if f.kind != latencyFigure || f.stat != "p" && f.stat != "mean" {
 		return false
 	}
-	d := f.in(r)
+	d := r.Dist(f.distribution())
 	return d != nil && d.MeanDeff == 0 && !slices.ContainsFunc(d.Percentiles, func(p result.Percentile) bool {
 		return p.Deff > 0 || p.Blocks > 0 || p.UnboundedBy != ""
 	})

@@ -324,19 +324,10 @@ func (f figure) allowedLimit() string {
 func (o Objective) String() string { return o.figure.String() + " " + o.op + " " + o.text }
 
 func (f figure) String() string {
-	switch f.kind {
-	case rateFigure:
-		return f.of + ".rate"
-	case ratioFigure:
+	if f.kind == ratioFigure {
 		return "ratio(" + f.of + ", " + f.over + ")"
-	case countFigure:
-		return f.of
 	}
-	s := f.prefix()
-	if f.stat == "p" {
-		return s + finding.Percentile(f.p)
-	}
-	return s + f.stat
+	return Objective{figure: f}.Figure()
 }
 
 // Latency returns the distribution that the objective is about, "send", "e2e", "rtt" or "settle", and
@@ -415,7 +406,7 @@ func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 	case fail:
 		s.Status, why = result.Fail, nil
 	default:
-		if bound := o.bounded(o.figure.in(r), conf); bound.Code != "" {
+		if bound := o.bounded(r.Dist(o.figure.distribution()), conf); bound.Code != "" {
 			s.Status, s.Pass, why = result.Pass, true, []finding.Finding{bound}
 			break
 		}
@@ -457,7 +448,7 @@ func (o Objective) needs(r *result.Result, f found) float64 {
 		}
 		return 0
 	}
-	d := o.figure.in(r)
+	d := r.Dist(o.figure.distribution())
 	if o.figure.kind != latencyFigure || o.figure.stat != "p" || d == nil || d.Censored > 0 || d.Count == 0 {
 		return 0
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 func (f figure) findLatency(r *result.Result) found {
-	d := f.in(r)
+	d := r.Dist(f.distribution())
 	switch {
 	case d != nil:
 	case f.system:
@@ -30,20 +30,9 @@ func (f figure) findLatency(r *result.Result) found {
 	case f.of == "send" && r.Latency.RTT.Response != nil:
 		return missing("objective.no_send")
 	default:
-		return missing("objective.no_times", "of", strings.TrimSuffix(f.prefix(), "."))
+		return missing("objective.no_times", "of", f.distribution())
 	}
 	return blurred(f.findIn(d), d)
-}
-
-// in returns the figure's distribution; nil if the run has none.
-func (f figure) in(r *result.Result) *result.Dist {
-	if !f.system {
-		return f.distribution(&r.Latency)
-	}
-	if p := (&subject{Result: r}).parts(f.of); p != nil {
-		return p.System
-	}
-	return nil
 }
 
 func (f figure) findIn(d *result.Dist) found {
@@ -85,7 +74,7 @@ func (o Objective) JudgeOnTime(r *result.Result) (result.SLO, bool) {
 	one := *r
 	l := &one.Latency
 	l.Send.Response, l.RTT.Response, l.E2E.Response = l.Send.OnTime, l.RTT.OnTime, l.E2E.OnTime
-	if o.figure.of == "settle" || o.figure.distribution(l) == nil {
+	if o.figure.of == "settle" || one.Dist(o.figure.of) == nil {
 		return result.SLO{}, false
 	}
 	return o.Judge(&one), true
@@ -121,34 +110,22 @@ func (o Objective) Figure() string {
 		if stat == "p" {
 			stat = finding.Percentile(f.p)
 		}
-		return f.prefix() + stat
+		return f.distribution() + "." + stat
 	case rateFigure:
 		return f.of + ".rate"
 	}
 	return f.of
 }
 
-func (f figure) prefix() string {
+// distribution is the name of the figure's distribution; see result.Result.Dist.
+func (f figure) distribution() string {
 	switch {
 	case f.service:
-		return f.of + ".service."
+		return f.of + ".service"
 	case f.system:
-		return SystemName(f.of) + "."
+		return SystemName(f.of)
 	}
-	return f.of + "."
-}
-
-func (f figure) distribution(l *result.Latency) *result.Dist {
-	if f.of == "settle" {
-		return l.Settle
-	}
-	pair := map[string]result.Pair{
-		"send": {Response: l.Send.Response, Service: l.Send.Service}, "e2e": l.E2E, "rtt": l.RTT,
-	}[f.of]
-	if f.service {
-		return pair.Service
-	}
-	return pair.Response
+	return f.of
 }
 
 // findMax returns the largest sample of the run: a fact, not an estimate, and a lower bound if a message

@@ -113,10 +113,17 @@ func SystemName(latency string) string { return latency + systemFamily }
 
 const systemFamily = ".system"
 
-// OfSystem reports whether a figure is of what the network and the system took.
-func OfSystem(figure string) bool {
-	family, _, _ := cutLast(figure, ".p")
+// OfSystem reports whether a figure, or its distribution, is of what the network and the system took.
+func OfSystem(name string) bool {
+	family, _, _ := cutLast(name, ".p")
 	return strings.HasSuffix(family, systemFamily)
+}
+
+// Known reports whether a percentile of a run is known: it has enough samples, and of what the network and the
+// system took so few sampled messages are left out that the others stand for all.
+func Known(v *result.Verdict, figure string, row *result.Percentile) bool {
+	f := v.Figure(figure)
+	return row.Supported && (f == nil || f.By != CheckWire)
 }
 
 // systemFigures judges each percentile of what the network and the system took.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/series/suite"
@@ -243,5 +245,27 @@ func TestTheFolderOfAnotherPlanIsRefused(t *testing.T) {
 	}
 	if _, _, err = ReadSuite(dir, "."); err == nil || err.Error() != `reading suite.json: schema "weir.suite/v9" is not known (weir.suite/v1)` {
 		t.Error(err)
+	}
+}
+
+// Probes go on until objectives are decided, but for those that only the end of a run decides.
+func TestProbesForTheSystemsPartHaveOneLength(t *testing.T) {
+	t.Parallel()
+	for slo, longest := range map[string]float64{
+		"e2e.p99 <= 1s": 120, "lost == 0": 0, "e2e.system.p99 <= 1s": 0, "e2e.p99 <= 1s, e2e.system.p99 <= 1s": 0,
+	} {
+		in := inputs(t, t.TempDir(), "{weir: 1, system: {driver: nats}, load: {rate: 100/s}, slo: ["+slo+"]}")
+		registry, err := driver.NewRegistry(nats.Definition())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Drivers = registry
+		p, err := NewSearch(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Report.Plan.LongestS; got != longest {
+			t.Errorf("%s: probes of up to %v s; want %v", slo, got, longest)
+		}
 	}
 }

@@ -160,7 +160,7 @@ func searchPlan(s *scenario.Scenario) capacity.Planned {
 	if longest == 0 && s.Measure >= firstLook {
 		longest = min(usualLonger*s.Measure, scenario.MaxDuration-s.WarmUp)
 	}
-	decidable := slices.ContainsFunc(s.Objectives, func(o judge.Objective) bool { _, ok := o.Percentile(); return ok })
+	decidable := judge.WatchFor(s.Objectives, nil, 1) != nil && !slices.ContainsFunc(s.Objectives, judge.Objective.OfSystem) // those are judged at the end
 	if longest > s.Measure && s.Measure > 0 && !s.Until && decidable {
 		p.LongestS = longest.Seconds()
 	}

@@ -157,13 +157,15 @@ func MainFigure(s *scenario.Scenario) string {
 // ComparedFigures returns the figures that can be compared as a fraction of the base's.
 func ComparedFigures() []string {
 	all := []string{"sent.rate", "confirmed.rate", "received.rate"}
-	for _, of := range []string{"send", "send.service", "e2e", "e2e.service", "rtt", "rtt.service"} {
+	for _, of := range export.Latencies() {
 		for _, p := range judge.Percentiles() {
 			if p < 100 {
 				all = append(all, of+".p"+strconv.FormatFloat(p, 'f', -1, 64))
 			}
 		}
-		all = append(all, of+".max", of+".mean")
+		if !judge.OfSystem(of) {
+			all = append(all, of+".max", of+".mean")
+		}
 	}
 	return all
 }

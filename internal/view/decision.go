@@ -51,9 +51,9 @@ func (c comparison) answer(most int) {
 // then rates, then errors, then resource use. For closed loops, which have service times only, rates come
 // first.
 func rank(f *compare.Figure) int {
-	families := []string{"e2e", "rtt", "send", "throughput", "service", "outcomes", "resources"}
+	families := []string{"e2e", "rtt", "send", "system", "throughput", "service", "outcomes", "resources"}
 	head, kind, _ := strings.Cut(f.Family, ".")
-	if kind == "service" {
+	if kind == "service" || kind == "system" {
 		head = kind
 	}
 	names := []string{"p99", "p50", "p99.9", "max", "received", "confirmed", "lost"}
@@ -155,7 +155,10 @@ func figureName(family, name string) string {
 	if slices.Contains([]string{"throughput", "resources", "outcomes"}, family) {
 		return name
 	}
-	group, _, _ := strings.Cut(family, ".")
+	group, part, _ := strings.Cut(family, ".")
+	if part == "system" {
+		group += " " + part
+	}
 	return group + " " + name
 }
 

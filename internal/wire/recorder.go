@@ -30,17 +30,13 @@ const (
 	firstWindow  = 2 * time.Millisecond
 	shortest     = time.Millisecond
 	longest      = 500 * time.Millisecond
-	aim          = 1000          // segments in the time in which messages are sampled
-	aimRoom      = ringBytes / 4 // bytes of the ring buffer in that time
-	leastBudget  = 30_000_000    // ns of processor time until recording stops waiting for messages
-	mostMessages = 1 << 13       // sampled in a window; each is kept twice at most
-	patience     = 5 * time.Second
-	mostWakes    = 1 << 13 // of the thread that only sleeps: it is due every millisecond
-	mostWindows  = 64      // of which it is known that messages of them were sampled
+	aim          = 1000            // segments in the time in which messages are sampled
+	aimRoom      = ringBytes / 4   // bytes of the ring buffer in that time
+	mostMessages = 1 << 13         // sampled in a window; each is kept twice at most
+	slowest      = 5 * time.Second // how long recording waits for messages
+	mostWakes    = 1 << 13         // of the thread that only sleeps: it is due every millisecond
+	mostWindows  = 64              // of which it is known that messages of them were sampled
 )
-
-// Share is the part of this process's processor time that recording may take by default.
-const Share = 0.02
 
 // Estimates of what recording costs, measured with BenchmarkSegment on a host with two cores. Reading
 // and matching are measured as they happen.
@@ -199,34 +195,33 @@ func (r *Recorder) loop() {
 	defer runtime.UnlockOSThread()
 	defer close(r.done)
 	defer func() { _ = r.tap.close() }()
-	length := firstWindow
+	b := newBudget(r.cfg.Share)
 	began, used := r.cfg.Now(), processorTime()
-	var cost int64 // since began
+	busy := func() int64 { return processorTime() - used }
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.report.CostNS, r.report.UsedNS = b.cost, busy()
+	}()
+	least := time.Duration(0)
 	for {
-		w, spent, err := r.window(length, max(leastBudget, int64(r.cfg.Share*float64(processorTime()-used))-cost))
+		pause := max(least, b.pause(time.Duration(r.cfg.Now()-began), busy()))
+		if !r.sleep(time.Duration(float64(pause) * (1 + rand.Float64()))) {
+			return
+		}
+		if b.lacks(busy()) > 0 {
+			continue
+		}
+		w, cost, err := r.window(b.length, func() int64 { return b.left(busy()) })
 		if err != nil {
 			r.cfg.Log.Warn("kernel instants are no longer recorded", "why", err)
 			<-r.stop
 			return
 		}
-		cost += spent
-		fits := min(aim/float64(max(w.number, 1)), aimRoom/float64(max(w.room, 1)))
-		length = min(max(time.Duration(fits*float64(length)), shortest), longest, 4*length)
-		// Wait until the cost is the permitted share of the processor time since the beginning.
-		pause := time.Duration(0)
-		if now, busy := r.cfg.Now(), processorTime()-used; busy > 0 && now > began {
-			needs := float64(cost) / r.cfg.Share * float64(now-began) / float64(busy)
-			pause = time.Duration(needs) - time.Duration(now-began)
-			r.mu.Lock()
-			r.report.CostNS, r.report.UsedNS = cost, busy
-			r.mu.Unlock()
-		}
-		pause = min(max(pause, longest/50), 20*longest)
-		if w.number == 0 {
-			pause = max(pause, longest)
-		}
-		if !r.sleep(time.Duration(float64(pause) * (0.5 + rand.Float64()))) {
-			return
+		if b.spend(w, cost); w.number == 0 {
+			least = longest
+		} else {
+			least = 0
 		}
 	}
 }
@@ -246,9 +241,9 @@ func (r *Recorder) sleep(d time.Duration) bool {
 // A load is what passed while messages were sampled.
 type load struct{ number, room int }
 
-// window samples the messages of a time, and records until they are complete or the budget is spent.
-// It returns an estimate of the cost in processor time, ns, as budget is.
-func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int64, err error) {
+// window samples the messages of a time, and records until they are complete, or cost what is left. It
+// returns an estimate of the cost in processor time, ns.
+func (r *Recorder) window(length time.Duration, left func() int64) (in load, cost int64, err error) {
 	w := newWindow(r.cfg.Run, r.cfg.EpochNS)
 	w.data = r.data[:0]
 	defer func() { r.data = w.data }()
@@ -283,7 +278,7 @@ func (r *Recorder) window(length time.Duration, budget int64) (in load, cost int
 	spent := func() int64 { return threadTime() - before + int64(w.number)*costSegment + int64(w.room>>10)*costKiB }
 	fills := time.Duration(float64(length) * aimRoom / float64(max(w.room, 1))) // a quarter of the ring buffer
 	full := func() bool { return r.tap.lost() > lost }
-	for wait := time.Millisecond; err == nil && !stopped && !full() && !r.complete() && spent() < budget && r.cfg.Now() < s.from+int64(length+patience); wait = min(2*wait, 50*time.Millisecond) {
+	for wait := time.Millisecond; err == nil && !stopped && !full() && !r.complete() && spent() < left() && r.cfg.Now() < s.from+int64(length+slowest); wait = min(2*wait, 50*time.Millisecond) {
 		stopped = !r.sleep(min(wait, fills))
 		read()
 	}

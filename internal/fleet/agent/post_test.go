@@ -90,7 +90,7 @@ func (o *office) read(t *testing.T) (all []*protocol.Report, messages int) {
 		if whole == nil {
 			continue
 		}
-		r, err := protocol.DecodeReport(whole)
+		r, err := new(protocol.ReportDecoder).Decode(whole)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,13 +20,14 @@ for d in "$@"; do
 	if [ -z "$given" ]; then
 		if e=$(mkdir -p "$d" 2>&1); then :; else echo "weir: no $d: $e"; continue; fi
 	fi
+	if [ ! -d "$d" ]; then echo "weir: no $d: there is no such folder"; continue; fi
 	t=$d/weir-try.$$
 	if e=$( (echo "#!/bin/sh" | cat >"$t" && chmod 700 "$t") 2>&1); then
 		if "$t" >/dev/null 2>&1; then rm -f "$t"; echo "weir: folder $d"; exit 0; fi
 		e="no program may be executed there (noexec)"
 	fi
 	rm -f "$t"
-	echo "weir: no $d: $e"
+	echo "weir: no $d: ${e##*: }"
 	if [ -z "$given" ]; then ` + tidy + `; fi
 done
 exit 1

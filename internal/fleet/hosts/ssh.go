@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ const (
 	killLimit = 5 * time.Second  // for other sessions, and for the master
 	stepLimit = 30 * time.Second // for a step that sends nothing large
 	mostLine  = 64 << 10
-	mostSaid  = 4 // last lines of stderr that are kept
+	mostSaid  = 4 // last lines of an output that are kept
 )
 
 // options of each ssh. Everything else is the user's: keys, config, jump hosts.
@@ -51,6 +52,7 @@ type session struct {
 	err    error         // of the process; set before ended is closed
 	mu     sync.Mutex
 	said   []string // the last lines of stderr
+	heard  []string // the last lines of stdout that are no answers, such as those of a login shell
 	closed bool
 }
 
@@ -112,15 +114,17 @@ func (l *link) start(master bool, command string) (*session, error) {
 				case s.lines <- rest:
 				default: // no script has so much to say
 				}
+			} else {
+				s.mu.Lock()
+				s.heard = last(s.heard, text)
+				s.mu.Unlock()
 			}
 		}
 	})
 	read.Go(func() {
 		for text := range lines(stderr) {
 			s.mu.Lock()
-			if s.said = append(s.said, text); len(s.said) > mostSaid {
-				s.said = s.said[1:]
-			}
+			s.said = last(s.said, text)
 			s.mu.Unlock()
 		}
 	})
@@ -130,6 +134,14 @@ func (l *link) start(master bool, command string) (*session, error) {
 		close(s.ended)
 	}()
 	return s, nil
+}
+
+// last appends a line, and keeps the last lines.
+func last(all []string, text string) []string {
+	if all = append(all, text); len(all) > mostSaid {
+		return all[1:]
+	}
+	return all
 }
 
 // lines yields lines of bounded length until the end of r.
@@ -170,8 +182,8 @@ var errSilent = errors.New("it ended without a word")
 func (s *session) why() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.said) > 0 {
-		return errors.New(strings.Join(s.said, "; "))
+	if said := cmp.Or(strings.Join(s.said, "; "), strings.Join(s.heard, "; ")); said != "" {
+		return errors.New(said)
 	}
 	if s.err != nil {
 		return s.err
@@ -279,7 +291,7 @@ func (l *link) forward(ctx context.Context, to string) (at string, err error) {
 	}
 	port := strings.TrimSpace(out.String())
 	if err != nil || port == "" {
-		return "", fmt.Errorf("the host does not reach %s, and ssh -R is refused: %s", to, strings.TrimSpace(failed.String()))
+		return "", fmt.Errorf("the host does not reach %s, and ssh -R is refused: %s", to, strings.Join(strings.Fields(failed.String()), " "))
 	}
 	return "127.0.0.1:" + port, nil
 }

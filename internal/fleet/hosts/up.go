@@ -107,6 +107,11 @@ func (a *Agents) up(ctx context.Context) error {
 	note := func(l *link, begun time.Time, format string, args ...any) {
 		a.o.Note(l.Name, fmt.Sprintf(format, args...)+fmt.Sprintf(" (%.1f s)", time.Since(begun).Seconds()))
 	}
+	end, err := a.answer()
+	if err != nil {
+		return err
+	}
+	defer end()
 	begun := time.Now()
 	if err := a.each(ctx, "reaching it", func(l *link) error {
 		if err := l.reach(ctx); err != nil {
@@ -147,6 +152,7 @@ func (a *Agents) up(ctx context.Context) error {
 	if err := a.meet(ctx); err != nil {
 		return err
 	}
+	end()
 	begun = time.Now()
 	return a.each(ctx, "starting its agent", func(l *link) error {
 		if err := a.agent(ctx, l); err != nil {
@@ -272,23 +278,6 @@ func (a *Agents) meet(ctx context.Context) error {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		local = net.JoinHostPort("127.0.0.1", port)
 	}
-	// Something must answer while the hosts try; a coordinator may already.
-	listener, err := net.Listen("tcp", a.o.Listen)
-	switch {
-	case err == nil:
-		defer func() { _ = listener.Close() }()
-		go func() {
-			for {
-				c, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				_ = c.Close()
-			}
-		}()
-	case !errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%w: listen: %w", ErrFile, err)
-	}
 	return a.each(ctx, "looking for a way back", func(l *link) error {
 		l.at = a.o.Reach
 		answers, err := l.step(ctx, program(l.path, "internal", "dial", a.o.Reach))
@@ -302,6 +291,31 @@ func (a *Agents) meet(ctx context.Context) error {
 		l.report.Forwarded = true
 		return err
 	})
+}
+
+// answer accepts connections where agents will join until end is called, so that something answers while hosts try to reach
+// it. A coordinator may answer there already.
+func (a *Agents) answer() (end func(), err error) {
+	listener, err := net.Listen("tcp", a.o.Listen)
+	var why *net.OpError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return func() {}, nil
+	case errors.As(err, &why):
+		return nil, fmt.Errorf("%w: listen: %s: %w (an address of this machine)", ErrFile, a.o.Listen, why.Err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: listen: %w", ErrFile, err)
+	}
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	return func() { _ = listener.Close() }, nil
 }
 
 // agent starts the agent of a host, and keeps it.

@@ -56,18 +56,31 @@ func (e *ReportEncoder) Encode(r *Report) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// DecodeReport decodes what Encode returned. Its errors are ErrMalformed.
-func DecodeReport(b []byte) (*Report, error) {
-	zip, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
+// A ReportDecoder reuses the memory of one report for the next: an agent's histograms take some MiB. The zero value is ready.
+type ReportDecoder struct {
+	zip    gzip.Reader
+	plain  bytes.Buffer
+	report Report
+}
+
+// Decode decodes what Encode returned. Its errors are ErrMalformed. The report's interval is valid until the next call.
+func (d *ReportDecoder) Decode(b []byte) (*Report, error) {
+	if err := d.zip.Reset(bytes.NewReader(b)); err != nil {
 		return nil, fmt.Errorf("%w: it is not a report: %w", ErrMalformed, err)
 	}
-	plain, err := io.ReadAll(io.LimitReader(zip, MaxReport+1))
-	if err != nil {
+	d.plain.Reset()
+	if _, err := d.plain.ReadFrom(io.LimitReader(&d.zip, MaxReport+1)); err != nil {
 		return nil, fmt.Errorf("%w: it is not a report: %w", ErrMalformed, err)
 	}
-	r := new(Report)
-	if err := Decode(plain, MaxReport, r); err != nil {
+	r := &d.report
+	kinds := &r.Interval.Kinds
+	for k := range kinds {
+		for p := range kinds[k] {
+			kinds[k][p].Reset()
+		}
+	}
+	*r = Report{Interval: measure.Interval{Kinds: *kinds}}
+	if err := Decode(d.plain.Bytes(), MaxReport, r); err != nil {
 		return nil, err
 	}
 	return r, r.check()

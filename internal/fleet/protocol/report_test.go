@@ -44,7 +44,7 @@ func TestReportsSurviveTravel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := DecodeReport(b)
+		got, err := new(ReportDecoder).Decode(b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestNoReportsAreRefused(t *testing.T) {
 		"a long event":    encodedReport(t, &Report{Agent: "a", Seq: 1, Events: []engine.Event{{Text: strings.Repeat("x", maxText+1)}}}),
 		"too many stages": encodedReport(t, &Report{Agent: "a", Seq: 1, Final: &Final{Part: &engine.WorkerResult{Stages: make([]measure.Stage, measure.MostStages+1)}}}),
 	} {
-		if _, err := DecodeReport(b); !errors.Is(err, ErrMalformed) {
+		if _, err := new(ReportDecoder).Decode(b); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestPiecesMakeReports(t *testing.T) {
 func FuzzReports(f *testing.F) {
 	f.Add(encodedReport(f, reported()))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := DecodeReport(b); err != nil && !errors.Is(err, ErrMalformed) {
+		if _, err := new(ReportDecoder).Decode(b); err != nil && !errors.Is(err, ErrMalformed) {
 			t.Error(err)
 		}
 		var a Assembler

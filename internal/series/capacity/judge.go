@@ -54,6 +54,8 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 			switch {
 			case x.j == Failed && find(judge.CheckLateness).Status == result.Suspect && keptOnTime(r, s.Expr):
 				return Limited, s.Expr + ": failed because the generator was late; without that it does not fail"
+			case judge.Spoilt(s) && by == judge.CheckWire:
+				return Undecided, s.Expr + ": undecided, since too many of the sampled messages are left out (" + by + ")"
 			case judge.Spoilt(s):
 				return Limited, s.Expr + ": undecided, since something other than the system moved the figure (" + by + ")"
 			}

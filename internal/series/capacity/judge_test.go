@@ -30,6 +30,20 @@ func TestJudgementOfProbeRun(t *testing.T) {
 			},
 			want: Limited, why: "e2e.p99 <= 1ms: undecided, since something other than the system moved the figure (hiccups)",
 		},
+		"of the system's part too little is known": {
+			verdict: result.Verdict{
+				Status: result.Valid, SLO: []result.SLO{{Expr: "e2e.system.p99 < 1ms", Status: result.Undecided, Codes: []string{"objective.marked"}}},
+				Figures: []result.Figure{{Name: "e2e.system.p99", By: judge.CheckWire}},
+			},
+			want: Undecided, why: "e2e.system.p99 < 1ms: undecided, since too many of the sampled messages are left out (wire)",
+		},
+		"the system's part misses, and the whole latency is the host's": {
+			verdict: result.Verdict{
+				Status: result.Valid, SLO: []result.SLO{{Expr: "e2e.system.p99 < 1ms", Status: result.Fail}},
+				Figures: []result.Figure{{Name: "e2e.p99", By: judge.CheckHiccups}, {Name: "e2e.system.p99", Quotable: true}},
+			},
+			want: Failed, why: "e2e.system.p99 < 1ms: fail",
+		},
 		"too short for an interval, beside stalls": {
 			verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{open}, Figures: []result.Figure{{Name: "e2e.p99", By: judge.CheckHiccups}}},
 			want:    Undecided, why: "e2e.p99 <= 1ms: undecided (a window of 12 s would probably decide it); the host was disturbed: hiccups",
