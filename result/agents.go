@@ -20,9 +20,17 @@ type Agent struct {
 	Missing     bool              `json:"missing"`             // the process vanished: what it had reported until then counts
 	LostReports uint64            `json:"lost_reports"`        // reports that never arrived, between others that did
 	Absences    []Absence         `json:"absences,omitempty"`  // when the coordinator did not hear from it
+	Reported    *Reported         `json:"reported,omitempty"`  // all that is known of a missing agent's messages
 	Clock       AgentClock        `json:"clock"`
 	Host        *AgentHost        `json:"host,omitempty"` // absent for a missing agent
 	Cost        *Cost             `json:"cost,omitempty"` // of the instrument on its host; nil for a missing agent, and in results of older versions
+}
+
+// Reported is what an agent had reported before it vanished. What it did afterwards is unknown.
+type Reported struct {
+	UntilNS  int64  `json:"until_ns"` // end of its last report, ns since the epoch
+	Sent     uint64 `json:"sent"`
+	Received uint64 `json:"received"`
 }
 
 // A Loss names the agents whose work is missing from the figures of a run. Figures that need a side

@@ -512,6 +512,12 @@ func TestHostsBySSHEndInTheRun(t *testing.T) {
 	r, err := result.Read(f.path("hub/r"))
 	if err != nil || r.Result.Verdict.Status != result.Invalid {
 		t.Errorf("without an agent: %v", err)
+	} else {
+		for _, a := range r.Result.Agents {
+			if k := a.Reported; a.Missing != (a.Name == "b") || a.Missing != (k != nil) || k != nil && (k.UntilNS <= 0 || k.Sent == 0 || k.Sent > 1000) {
+				t.Errorf("agent %s: missing %v, reported %+v", a.Name, a.Missing, k)
+			}
+		}
 	}
 	f.nothing(t, "after ssh was killed")
 

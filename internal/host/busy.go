@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Limits on looking at other processes.
@@ -17,13 +18,14 @@ const (
 
 // use is the usage of processor and swap since boot.
 type use struct {
+	at              time.Time
 	jiffies         jiffies
 	swapIn, swapOut counter // pages
 	processes       map[string]processUse
 }
 
 func readUse(root fs.FS) use {
-	u := use{jiffies: readJiffies(root), processes: readProcesses(root)}
+	u := use{at: time.Now(), jiffies: readJiffies(root), processes: readProcesses(root)}
 	u.swapIn, u.swapOut = readSwap(root)
 	return u
 }
@@ -33,18 +35,19 @@ func (o *observed) observeUse(before, after use, now fs.FS) {
 	if j := after.jiffies; j.ok {
 		o.stealBoot = new(float64(j.steal) / float64(j.total))
 	}
-	busy, steal := after.jiffies.since(before.jiffies)
+	span := after.at.Sub(before.at)
+	busy, steal := after.jiffies.since(before.jiffies, span)
 	o.stealNow = steal
 	if f := strings.Fields(text(now, "proc/loadavg")); len(f) > 0 {
 		if l, err := strconv.ParseFloat(f[0], 64); err == nil {
 			o.load = &l
 		}
 	}
-	cpus := processors(text(now, "proc/stat"))
+	cpus := after.jiffies.cores
 	if busy == nil || cpus == 0 {
 		return
 	}
-	ticks := float64(after.jiffies.total-before.jiffies.total) / float64(cpus) // of one core
+	ticks := after.jiffies.passed(before.jiffies, span) / float64(cpus) // of one core
 	self, _, _ := strings.Cut(text(now, "proc/self/stat"), " ")
 	others := *busy
 	for pid, p := range after.processes {

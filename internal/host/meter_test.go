@@ -14,7 +14,7 @@ func TestReadJiffies(t *testing.T) {
 		name, stat string
 		want       jiffies
 	}{
-		{"a guest", "cpu  100 10 50 800 30 1 2 7 5 1\ncpu0 1 1 1 1 1 1 1 1 0 0\n", jiffies{busy: 163, steal: 7, total: 1000, ok: true}},
+		{"a guest", "cpu  100 10 50 800 30 1 2 7 5 1\ncpu0 1 1 1 1 1 1 1 1 0 0\n", jiffies{busy: 163, steal: 7, total: 1000, cores: 1, ok: true}},
 		{"an old kernel without steal", "cpu  100 10 50 800 30 1 2\n", jiffies{}},
 		{"a sandbox that shows zeros", "cpu  0 0 0 0 0 0 0 0 0 0\n", jiffies{}},
 		{"nonsense", "cpu  1 2 3 4 5 6 7 x\n", jiffies{}},
@@ -73,6 +73,19 @@ func TestUsageIsTheDifferenceOfTwoReadings(t *testing.T) {
 			Reading{cores: 1, swapIn: known(9), jiffies: jiffies{busy: 5, steal: 9, total: 100, ok: true}},
 			Reading{At: second, cores: 1, swapIn: known(1), jiffies: jiffies{busy: 55, steal: 8, total: 200, ok: true}},
 			Usage{SpanS: 1, Cores: 1, HostBusyShare: at(0.5)},
+		},
+		{
+			// A run of 1,000 messages a second: weir and the server used 0.72 of a core.
+			"threads that slept at every tick are in no column",
+			Reading{cores: 2, jiffies: jiffies{busy: 1000, total: 100_000, cores: 2, ok: true}},
+			Reading{At: 10 * second, cores: 2, jiffies: jiffies{busy: 1079, total: 101_279, cores: 2, ok: true}},
+			Usage{SpanS: 10, Cores: 2, HostBusyShare: at(0.4), StealShare: at(0.0)},
+		},
+		{
+			"columns that hold more than the time between",
+			Reading{cores: 2, jiffies: jiffies{busy: 1000, total: 100_000, cores: 2, ok: true}},
+			Reading{At: 10 * second, cores: 2, jiffies: jiffies{busy: 1505, total: 102_020, cores: 2, ok: true}},
+			Usage{SpanS: 10, Cores: 2, HostBusyShare: at(0.25), StealShare: at(0.0)},
 		},
 		{
 			"no time between",

@@ -147,6 +147,7 @@ func container(root fs.FS) string {
 // ticks.
 type jiffies struct {
 	busy, steal, total uint64
+	cores              int // 0: unknown
 	ok                 bool
 }
 
@@ -154,12 +155,13 @@ type jiffies struct {
 // guest guest_nice. Guest time is already included in user and nice.
 func readJiffies(root fs.FS) jiffies {
 	const idle, iowait, steal, columns = 3, 4, 7, 8
-	line, _, _ := strings.Cut(text(root, "proc/stat"), "\n")
+	stat := text(root, "proc/stat")
+	line, _, _ := strings.Cut(stat, "\n")
 	f := strings.Fields(line)
 	if len(f) < 1+columns || f[0] != "cpu" {
 		return jiffies{}
 	}
-	var j jiffies
+	j := jiffies{cores: processors(stat)}
 	for i, s := range f[1 : 1+columns] {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {

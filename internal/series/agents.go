@@ -64,6 +64,13 @@ func (m *team) agent(t *fleet.AgentReport) result.Agent {
 		a.Consumers = carried(t.Share.Consumers, m.cfg.Consumers) * m.cfg.Subscriptions
 	}
 	a.Absences = absences(t.Absences)
+	if p := t.Part; p.Missing {
+		a.Reported = &result.Reported{UntilNS: p.To}
+		for i := range p.Snapshot.Counters {
+			a.Reported.Sent += p.Snapshot.Counters[i].Sent
+			a.Reported.Received += p.Snapshot.Counters[i].Received
+		}
+	}
 	if t.Clock.BoundNS >= 0 {
 		a.Clock.BoundNS = &t.Clock.BoundNS
 	}

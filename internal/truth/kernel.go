@@ -215,7 +215,7 @@ func kernelInstants(ctx context.Context, o Options) (Check, error) {
 		part   func(*wire.Level) int64
 	}{
 		{"of a stopped server: network and system, mean", false, func(l *wire.Level) int64 { return l.System }},
-		{"of a stopped client: host in, mean", true, func(l *wire.Level) int64 { return l.HostIn }},
+		{"of a stopped client: kernel and client, receiving, mean", true, func(l *wire.Level) int64 { return l.HostIn }},
 	} {
 		a, _, err := kernelConversation(ctx, o.Self, func(server, client *os.Process) error {
 			p := server

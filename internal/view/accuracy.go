@@ -29,7 +29,7 @@ func accuracySections() []accuracySection {
 		{truth.PartFaults, "Loss, duplication, order, corruption", "A queue that does each of these on purpose, and counts it."},
 		{truth.PartCapacity, "Capacity", "Searches for the highest rate at which a virtual system meets an objective, against the rate from the formula. Both ends may be a quarter off."},
 		{truth.PartClock, "The error of the clock", "A run reads the processor's counter where the kernel does the same. Two threads compare it with CLOCK_MONOTONIC."},
-		{truth.PartKernel, "Kernel instants", "weir run --wire says whose time a message took. A client and a server, in a process each, talk over loopback, and one of them is stopped on purpose."},
+		{truth.PartKernel, "Kernel instants", "weir run --wire says whose time a message took. A client and a server, in a process each, talk over loopback, and one of them is stopped on purpose. docs/method/kernel-instants.md explains the parts."},
 		{truth.PartIntervals, "Do 95 % intervals hold the truth?", "Systems with known percentiles, simulated through the code that judges real runs. " +
 			"Lengths within the horizon, which docs/method/intervals.md explains. At least: 93 %, and three standard deviations for chance."},
 		{truth.PartCompare, "False and missed differences", "weir compare at its default level of 0.05, with sides whose runs differ by 1 % anyway. " +
@@ -131,6 +131,11 @@ func (s *accuracySection) show(p *layout.Page, c *truth.Calibration) {
 	p.Verbatim(command)
 }
 
+// partNames are the names of the parts of a message's time in calibrations of older versions, and today's.
+func partNames() *strings.Replacer {
+	return strings.NewReplacer("host out, ", "client and kernel, sending, ", "host in, ", "kernel and client, receiving, ", "wire and system", "network and system")
+}
+
 func showCheck(p *layout.Page, c *truth.Check) {
 	if c.NotRun != "" {
 		p.Say("Not run, " + c.Name + ": " + c.NotRun)
@@ -140,5 +145,9 @@ func showCheck(p *layout.Page, c *truth.Check) {
 	if c.Why != "" {
 		p.Say(layout.Sentence(c.Why))
 	}
-	p.Table(truthTable(c.Rows))
+	rows := slices.Clone(c.Rows)
+	for i := range rows {
+		rows[i].What = partNames().Replace(rows[i].What)
+	}
+	p.Table(truthTable(rows))
 }

@@ -53,6 +53,11 @@ func (t *single) agents() {
 	if n := len(all) - mostAgents; n > 0 {
 		t.Note(fmt.Sprintf("and %d further agents: see result.json", n))
 	}
+	for i := range all[:min(len(all), mostAgents)] {
+		if a := &all[i]; a.Missing {
+			t.Labelled(a.Name, plain(lastKnown(a, originOf(t.r))))
+		}
+	}
 	t.clocks()
 	t.gaps()
 }
@@ -105,6 +110,9 @@ func offset(c *result.AgentClock) layout.Span {
 		return layout.Doubtful.Of("not known")
 	}
 	text := quantity.Time(c.OffsetNS) + " ±" + quantity.Time(*c.BoundNS)
+	if k := c.Chrony; k != nil && k.Agrees {
+		text += ", by chrony ±" + quantity.Time(k.BoundNS)
+	}
 	if n := len(c.Steps); n > 0 {
 		return layout.Doubtful.Of(fmt.Sprintf("%s, %s", text, quantity.Counted(n, "step", "steps")))
 	}
@@ -123,6 +131,16 @@ func absent(a *result.Agent, from origin) layout.Span {
 		return layout.Bad.Of(said)
 	}
 	return layout.Doubtful.Of(said)
+}
+
+// lastKnown says what a missing agent had reported, and what is not known of it.
+func lastKnown(a *result.Agent, from origin) string {
+	k := a.Reported
+	if k == nil || k.UntilNS == 0 {
+		return "it reported nothing: what it sent and received is not known"
+	}
+	return fmt.Sprintf("reported until %s: %s sent, %s received. What it did after that is not known, and is in no figure",
+		from.says(k.UntilNS), quantity.Counted(k.Sent, "message", "messages"), quantity.Count(k.Received))
 }
 
 // times writes the first absences and the number of further ones.

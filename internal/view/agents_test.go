@@ -60,6 +60,24 @@ func TestOnlyLostReceivingAgentMakesDeliveriesUnknown(t *testing.T) {
 	}
 }
 
+// The page names a lost agent, what it had reported, and that the rest is not known.
+func TestWhatALostAgentHadReported(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reported *result.Reported
+		want     string
+	}{
+		{&result.Reported{UntilNS: 3_000_000_000, Sent: 1234, Received: 5}, ": 1,234 messages sent, 5 received. What it did after that is not known"},
+		{nil, "it reported nothing: what it sent and received is not known"},
+	} {
+		e := run(t, "jetstream-500")
+		e.Result.Agents = []result.Agent{{Name: "a", Producers: 2}, {Name: "gone", Consumers: 2, Missing: true, Absences: []result.Absence{{FromNS: 3e9}}, Reported: tt.reported}}
+		judge.Withhold(e.Result)
+		b := rendered(t, Text, entry(e.Result), Options{Dir: "out", Full: true, Fleet: new(Fleet)})
+		mentions(t, strings.Join(strings.Fields(b), " "), tt.want, "gone")
+	}
+}
+
 // After a run whose consumers' agent vanished, the suggested command is about the agents, whatever the
 // messages and the checks say.
 func TestLostAgentNotBlamedOnSystem(t *testing.T) {
