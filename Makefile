@@ -126,7 +126,7 @@ size: ## print what weir and weir-all compile, and the size of their binaries; w
 	@for p in weir weir-all; do \
 		go build -trimpath -ldflags='-s -w' -o .size ./cmd/$$p && bytes=$$(wc -c <.size) && rm .size || exit; \
 		echo "$$p: $$(go list -deps ./cmd/$$p | wc -l) packages, $$((bytes / 1000000)) MB"; \
-		[ $$p = weir-all ] || [ $$bytes -le 80000000 ] || { echo "more than 80 MB: see CONTRIBUTING.md, A new driver"; exit 1; }; \
+		[ $$p = weir-all ] || [ $$bytes -le 80000000 ] || { echo "more than 80 MB: see docs/writing-a-driver.md"; exit 1; }; \
 	done
 
 lines: ## count the lines of Go

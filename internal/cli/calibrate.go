@@ -62,7 +62,7 @@ func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench truth.Be
 	code := OK
 	switch {
 	case out.Interrupted:
-		e.complain(fmt.Errorf("interrupted after %d truth tests", len(out.Checks)))
+		e.complain(fmt.Errorf("interrupted after %d self-tests", len(out.Checks)))
 		code = Interrupted
 	case err != nil:
 		e.complain(fmt.Errorf("calibrating: %w", err))

@@ -49,7 +49,7 @@ var table = []struct {
 	{Unreachable, "the system could not be reached or started, or was gone before the run ended"},
 	{Lost, "messages were lost or corrupted, or came twice or out of order where the system must not do that"},
 	{Refused, "the system failed messages, or never confirmed them, beyond limits.failed"},
-	{Invalid, "the run is INVALID: do not use its figures; with --require valid also SUSPECT. A search for the capacity found no range. A truth test failed"},
+	{Invalid, "the run is INVALID: do not use its figures; with --require valid also SUSPECT. A search for the capacity found no range. A self-test failed"},
 	{Missed, "an objective (slo) failed, or with --strict is undecided; a regression was found"},
 	{OK, "done"},
 }

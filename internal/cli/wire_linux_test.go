@@ -26,8 +26,18 @@ func loopbackCertificate(t *testing.T) ctls.Certificate {
 	return s.TLS.Certificates[0]
 }
 
-// wiredRun runs weir in a process of its own with --wire on, one message in flight, and returns its result.
+// wiredRun runs weir with one message in flight, and returns its result.
 func wiredRun(t *testing.T, args ...string) *result.Result {
+	t.Helper()
+	r := wired(t, append([]string{"--rate", "max", "--in-flight", "1", "--measure", "3s"}, args...)...)
+	if r.Wire == nil || r.Wire.Send == nil || r.Wire.E2E == nil {
+		t.Fatalf("%+v: want parts of send and e2e", r.Wire)
+	}
+	return r
+}
+
+// wired runs weir in a process of its own with --wire on, and returns its result.
+func wired(t *testing.T, args ...string) *result.Result {
 	t.Helper()
 	needs.Time(t)
 	if err := series.CheckWire(); err != nil {
@@ -43,7 +53,7 @@ func wiredRun(t *testing.T, args ...string) *result.Result {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, append([]string{
-		"run", "--wire", "on", "--rate", "max", "--in-flight", "1", "--warmup", "500ms", "--measure", "3s", "--quiet", "--out", out,
+		"run", "--wire", "on", "--warmup", "500ms", "--quiet", "--out", out,
 	}, args...)...)
 	if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() != int(Invalid) {
 		t.Fatalf("%v: %s", err, said)
@@ -52,11 +62,26 @@ func wiredRun(t *testing.T, args ...string) *result.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := saved.Result
-	if r.Wire == nil || r.Wire.Send == nil || r.Wire.E2E == nil {
-		t.Fatalf("%+v: want parts of send and e2e", r.Wire)
+	return saved.Result
+}
+
+// TestNetworkLatencyIsInTheMiddle: a message passes a network of 20 ms twice.
+func TestNetworkLatencyIsInTheMiddle(t *testing.T) {
+	networked(t)
+	const latency = 20_000_000
+	r := wired(t, "--driver", "nats", "--rate", "200/s", "--network.latency", "20ms", "--measure", "4s")
+	if r.Wire == nil || r.Wire.E2E == nil {
+		t.Fatalf("%+v: want parts of e2e", r.Wire)
 	}
-	return r
+	p := r.Wire.E2E
+	if middle := p.System.Percentile(50).NS; middle < 2*latency {
+		t.Errorf("network and system took %d ns in the median", middle)
+	}
+	for name, d := range map[string]*result.Dist{"waiting": p.Held, "sending": p.HostOut, "receiving": p.HostIn} {
+		if ns := d.Percentile(50).NS; ns >= latency {
+			t.Errorf("%s took %d ns in the median: the network's time is in it", name, ns)
+		}
+	}
 }
 
 // hiddenExact checks that the parts of nearly all messages are known exactly though TLS hides them, and that

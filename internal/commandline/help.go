@@ -99,7 +99,7 @@ func shorten(node *kong.Node) {
 	for _, f := range node.Flags {
 		f.Group = nil
 	}
-	node.Detail = fmt.Sprintf("weir run --help=all shows all %d flags, the environment variables and the exit codes.", all)
+	node.Detail = fmt.Sprintf("weir run --help=all shows all %d flags, the environment variables and the exit codes. Examples:\n\n  weir run --rate 5000/s --measure 60s --slo 'e2e.p99 <= 20ms' --out r1\n  weir run --driver kafka --address broker1:9092 --option acks=all --out r2", all)
 }
 
 // columns matches the column separators of tables in help texts.

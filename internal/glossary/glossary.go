@@ -15,7 +15,7 @@ import (
 
 // A Word is a term of weir.
 type Word struct {
-	Name    string // as in its heading: "Held up"
+	Name    string // as in its heading: "Wake-up delay"
 	Section string // its section: "Times"
 	Text    string // definition, on one line, without Markdown
 }
@@ -70,7 +70,7 @@ func Find(name string) (Word, error) {
 }
 
 // FindAll returns the words of these names, and an error for each that there is not. A name
-// of two words, as "held up", may be one argument or two.
+// of two words, as "in flight", may be one argument or two.
 func FindAll(names []string) (words []Word, faults []error) {
 	for i := 0; i < len(names); i++ {
 		w, err := Find(names[i])

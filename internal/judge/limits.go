@@ -94,11 +94,11 @@ const (
 	// as normal.
 	oversleepMost = 2
 	// By how much a figure that can be quoted may lie above what it is without stalls and lateness. Figures
-	// that the truth test finds wrong by a tenth come out at 10 % or 11 %, so the limit is lower.
+	// that the self-test finds wrong by a tenth come out at 10 % or 11 %, so the limit is lower.
 	movedMost = 0.07
 	// A stall counts from this part of a figure on, and a late wake-up from this: several add up to a
 	// tenth. A message needs about three wake-ups: to send it, to read the answer, and to hand it over. In
-	// the truth test (weir calibrate --runs 20) all figures that can be quoted are right with these limits
+	// the self-test (weir calibrate --runs 20) all figures that can be quoted are right with these limits
 	// in 78 of 80 runs; by lateness alone they were in 46 of 160.
 	stallLeast      = 0.05
 	lateWakeLeast   = 0.03
@@ -109,7 +109,7 @@ const (
 	// The least share of the samples that calm slices of time must hold to say what stalls did: with a
 	// quarter, the percentile's interval is twice as wide as that of all. To say that they did nothing, half
 	// of the samples, and a percentile that differs by less than movedMost, either way, since calm slices have
-	// short stalls too. With a quarter of the samples and movedMost one way, 61 of 68 runs of the truth test
+	// short stalls too. With a quarter of the samples and movedMost one way, 61 of 68 runs of the self-test
 	// were right.
 	calmLeast     = 0.25
 	calmClears    = 0.50

@@ -7,7 +7,7 @@ import (
 )
 
 // mostPackages is how many packages go run ./cmd/weir may compile, which determines how long a
-// newcomer waits. CONTRIBUTING.md says where a driver with too many dependencies belongs. make size
+// newcomer waits. docs/writing-a-driver.md says where a driver with too many dependencies belongs. make size
 // prints the number.
 const mostPackages = 780
 

@@ -96,9 +96,9 @@ func outcomeLine(c *truth.Calibration) string {
 		count(c.Quoted[i].NotRun, c.Quoted[i].Passed())
 	}
 	if failed > 0 {
-		return fmt.Sprintf("%d of %d truth tests failed", failed, done)
+		return fmt.Sprintf("%d of %d self-tests failed", failed, done)
 	}
-	return fmt.Sprintf("all %d truth tests passed", done)
+	return fmt.Sprintf("all %d self-tests passed", done)
 }
 
 // show adds the chapter, and the command that repeats it.

@@ -56,7 +56,7 @@ func TestAccuracySaysWhatWasNotRunAndWhatFailed(t *testing.T) {
 	Accuracy(p, c)
 	got := layout.Markdown{}.Page(p)
 	for _, want := range []string{
-		"1 of 1 truth tests failed", "Not run, kernel instants: no eBPF", "FAIL", "P50 found is 1 runs", "33.3 %", "<- wrong", "weir calibrate --only compare",
+		"1 of 1 self-tests failed", "Not run, kernel instants: no eBPF", "FAIL", "P50 found is 1 runs", "33.3 %", "<- wrong", "weir calibrate --only compare",
 	} {
 		if !strings.Contains(strings.ReplaceAll(got, "\\", ""), want) {
 			t.Errorf("does not say %q:\n%s", want, got)

@@ -64,7 +64,7 @@ func lateTable(f *truth.Figures) *layout.Table {
 	}
 	row("waking, sleeping only", f.Slept, "")
 	row("waking, spinning at the end", f.Spun, "")
-	row("host hiccups", f.Hiccups, "")
+	row("stalls of the host", f.Hiccups, "")
 	for _, l := range f.Lateness {
 		note := ""
 		if !l.Reached {
@@ -296,13 +296,13 @@ func (p *CalibrationPage) End(out *truth.Calibration) error {
 		case out.Pass && len(out.Only) > 0:
 			page.Say(fmt.Sprintf("Passed: %s.", strings.Join(out.Only, ", ")))
 		case out.Pass:
-			page.Say(fmt.Sprintf("All %d truth tests passed: weir can be trusted on this host now.", tests))
+			page.Say(fmt.Sprintf("All %d self-tests passed: weir can be trusted on this host now.", tests))
 			if says := resolution(out.Figures); says != "" {
 				page.Say(says)
 			}
 			page.Labelled("next", layout.Plain.Of("weir run --out first"))
 		default:
-			page.Say(fmt.Sprintf("%d of %d truth tests failed: do not use figures taken on this host now.", failed, tests))
+			page.Say(fmt.Sprintf("%d of %d self-tests failed: do not use figures taken on this host now.", failed, tests))
 			page.Labelled("next", layout.Plain.Of("weir doctor  # what disturbs this host"))
 		}
 	})

@@ -62,6 +62,7 @@ type happening struct {
 	at         float64 // s, of the first one
 	kind, text string
 	count      uint64
+	longest    int64 // ns; text is that of the longest
 }
 
 // NewCourse builds the course of r from its intervals, of which r itself may hold only the first, and from
@@ -313,12 +314,22 @@ func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
 		}
 		s := c.origin.seconds(e.TNS)
 		where := place{e.Kind, int(max(0, min(markBins, (s-c.from)/(c.to-c.from)*markBins)))}
+		if e.Kind == slow.Hiccup && c.to-c.from < markBins { // a row a second, with the longest
+			where.bin = int(math.Floor(s))
+		}
+		text := e.Text
+		if e.Kind == "gc" {
+			text, _ = collected(text)
+		}
 		if i, ok := at[where]; ok {
-			c.marks[i].count += n
+			m := &c.marks[i]
+			if m.count += n; e.DurationNS > m.longest {
+				m.longest, m.text = e.DurationNS, layout.Shortened(text, 300)
+			}
 			continue
 		}
 		at[where] = len(c.marks)
-		c.marks = append(c.marks, happening{s, e.Kind, layout.Shortened(e.Text, 300), n})
+		c.marks = append(c.marks, happening{s, e.Kind, layout.Shortened(text, 300), n, e.DurationNS})
 	}
 	slices.SortStableFunc(c.marks, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
 	return failed

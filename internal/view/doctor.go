@@ -50,7 +50,7 @@ func (d *Diagnosis) Show(p *layout.Page) {
 func (d *Diagnosis) conclusion() (says, next string) {
 	switch d.Health {
 	case host.Bad:
-		return "A run on this host now is probably SUSPECT or INVALID. Do what the arrows say, then look again.", "weir doctor"
+		return "A run on this host now is probably SUSPECT or INVALID.", "do what the first arrow says, then weir doctor again"
 	case host.Warn:
 		return "This host can measure, but the warnings may make a run SUSPECT. weir calibrate tells how precise it is.", "weir calibrate"
 	}

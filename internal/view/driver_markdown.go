@@ -16,7 +16,7 @@ const generated = "<!-- Generated from the driver's definition by go test ./inte
 func (l *DriverList) Markdown() string {
 	var b strings.Builder
 	b.WriteString(generated + "# Drivers\n\nA driver is weir's adapter to one system. Each has a page here; `weir drivers --full` and `weir drivers NAME` print the same.\n" +
-		"A driver can live in [a repository of its own](../../CONTRIBUTING.md#a-driver-in-a-repository-of-its-own) too.\n\n")
+		"A driver can live in [a repository of its own](../writing-a-driver.md#a-driver-in-a-repository-of-its-own) too.\n\n")
 	l.mdTable(&b, []string{"driver", "system", "persistence", "replication", "protocol"}, func(d *Driver) []string {
 		return []string{d.Title, d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -72,6 +73,14 @@ func (t *single) noted(check string) string {
 	return "names a cause"
 }
 
+// told is the name of a kind of event for readers.
+func told(kind string) string {
+	if kind == slow.Hiccup {
+		return "stall"
+	}
+	return kind
+}
+
 func (t *single) events() {
 	if t.Course == nil || len(t.Course.marks) == 0 {
 		return
@@ -83,9 +92,9 @@ func (t *single) events() {
 		if m.count > 1 {
 			n.Text = quantity.Count(m.count)
 		}
-		rows = append(rows, []layout.Span{plain(seconded(m.at)), plain(m.kind), n, plain(m.text)})
+		rows = append(rows, []layout.Span{plain(seconded(m.at)), plain(told(m.kind)), n, plain(m.text)})
 	}
-	p := listed(rows, "at", "event", "about then", "what")
+	p := listed(rows, "at", "event", "events then", "what")
 	if len(marks) > mostEvents {
 		p.Note("the others are in events.jsonl")
 	}

@@ -323,14 +323,14 @@ func TestPageShowsObjectivesAndHostStalls(t *testing.T) {
 		`<path class="rule fail" `:                                3, // by percentile, of every message, second by second
 		"The objective e2e.p99 &lt;= 300s lies outside the chart": 3,
 		`<text class="end rule" `:                                 3,
-		"hiccups of the host 99 % 30.0 µs":                        2 + 1, // send, e2e, and the waiting
+		"stalls of the host 99 % 30.0 µs":                         2 + 1, // send, e2e, and the waiting
 		`<path class="heat h`:                                     -1,
 	} {
 		if got := strings.Count(page, what); got != want && (want >= 0 || got == 0) {
 			t.Errorf("%d times %s; want %d", got, what, want)
 		}
 	}
-	if !strings.Contains(page, `<path class="stall" d="M`) || strings.Contains(page, `<title>hiccup at`) || !strings.Contains(page, `<path class="mark often" d="M`) || !strings.Contains(page, `"text":"hiccup of the host: 250 ms"`) {
+	if !strings.Contains(page, `<path class="stall" d="M`) || strings.Contains(page, `<title>hiccup at`) || !strings.Contains(page, `<path class="mark often" d="M`) || !strings.Contains(page, `"text":"stall of the host: 250 ms"`) {
 		t.Error("the hiccup is not under the axis, or is a stroke too")
 	}
 	if want := "<h1><span class=\"strong\">" + measured(e.Result) + "</span></h1>"; !strings.Contains(page, want) || !strings.Contains(want, ": latency at 500/s of ") {

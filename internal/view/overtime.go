@@ -274,7 +274,7 @@ func (c *Course) told() (all []toldEvent) {
 	}
 	stalls := slices.SortedFunc(slices.Values(c.stalls), func(a, b stall) int { return cmp.Compare(b.length, a.length) })
 	for _, s := range stalls[:min(len(stalls), mostRows)] {
-		all = append(all, toldEvent{round(s.at), round(s.at + s.length), "hiccup of the host: " + quantity.Time(int64(s.length*1e9))})
+		all = append(all, toldEvent{round(s.at), round(s.at + s.length), "stall of the host: " + quantity.Time(int64(s.length*1e9))})
 	}
 	slices.SortStableFunc(all, func(a, b toldEvent) int { return cmp.Compare(a.At, b.At) })
 	return all
@@ -284,7 +284,7 @@ func (c *Course) told() (all []toldEvent) {
 func (c *Course) stalled() []plot.Mark {
 	var out []plot.Mark
 	for _, s := range c.stalls {
-		out = append(out, plot.Mark{X: s.at, To: s.at + s.length, Class: "stall", Text: "hiccup of the host at " + seconded(s.at) + ": " + quantity.Time(int64(s.length*1e9))})
+		out = append(out, plot.Mark{X: s.at, To: s.at + s.length, Class: "stall", Text: "stall of the host at " + seconded(s.at) + ": " + quantity.Time(int64(s.length*1e9))})
 	}
 	return out
 }
@@ -365,7 +365,7 @@ func (c *Course) strokes() []plot.Mark {
 			m.Class, m.Tall = "often", false
 		}
 		if h.count > 1 {
-			m.Text += " (" + quantity.Count(h.count) + " about then)"
+			m.Text += " (" + quantity.Count(h.count) + " events then)"
 		}
 		out = append(out, m)
 	}

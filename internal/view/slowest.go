@@ -127,7 +127,7 @@ func near(all []result.SlowCluster) bool {
 func besideSays(what string) string {
 	switch what {
 	case slow.Hiccup:
-		return "a hiccup of the host"
+		return "a stall of the host"
 	case slow.Collected:
 		return "a collection of weir's own garbage"
 	case "fault":
@@ -158,14 +158,25 @@ func shareText(v float64) string {
 func (t *single) slowestTable() {
 	var rows [][]layout.Span
 	for _, s := range t.r.Slowest[:min(len(t.r.Slowest), 3)] {
-		for _, m := range s.Messages[:min(len(s.Messages), 20)] {
+		shown := map[int64]bool{}                                 // bursts, by their beginning
+		for _, m := range s.Messages[:min(len(s.Messages), 20)] { // slowest first: of each burst, the slowest
+			burst := result.SlowCluster{Messages: 1}
+			for _, c := range s.Clusters {
+				if c.FromNS <= m.DueNS && m.DueNS <= c.ToNS {
+					burst = c
+				}
+			}
+			if burst.Messages > 1 && shown[burst.FromNS] {
+				continue
+			}
+			shown[burst.FromNS] = true
 			rows = append(rows, []layout.Span{
-				plain(s.Of), plain(quantity.Time(m.NS)), plain(originOf(t.r).says(m.DueNS)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
+				plain(s.Of), plain(quantity.Time(m.NS)), plain(fmt.Sprint(burst.Messages)), plain(originOf(t.r).says(m.DueNS)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
 				plain(layout.Shortened(strings.Join(m.Beside, ", "), 200)),
 			})
 		}
 	}
 	if len(rows) > 0 {
-		t.Fold(listed(rows, "", "took", "due, after the warm-up", "producer", "destination", "what happened meanwhile"), plain("the slowest messages that completed"))
+		t.Fold(listed(rows, "", "took", "in its burst", "due, after the warm-up", "producer", "destination", "what happened meanwhile"), plain("the slowest messages that completed: of each burst the slowest"))
 	}
 }

@@ -34,7 +34,7 @@ func TestReportExplainsSlowestMessages(t *testing.T) {
 		return layout.Text{}.Page(page)
 	}
 	want := `slowest     the 10 slowest e2e messages took 41.0 ms to 50.0 ms; 9 of them came in 2 bursts after the warm-up: 5 in a burst of 50.0 ms from 7.2 s on, 4 in a burst of 40.0 ms from 2.2 s on; bursts begin every 5.00 s, or a multiple of it
-            7 of these 10 met a hiccup of the host; of messages as slow at random times less than 0.1 % would
+            7 of these 10 met a stall of the host; of messages as slow at random times less than 0.1 % would
             5 of these 10 met a second with unusually busy servers; of messages as slow at random times 12.5 % would
 `
 	if d := cmp.Diff(want, says()); d != "" {
@@ -53,6 +53,13 @@ func TestReportExplainsSlowestMessages(t *testing.T) {
 	if s := says(); s != "slowest     the 2 slowest e2e messages took 49.0 ms to 50.0 ms; all were in flight within 500 ms, from 1.0 s after the warm-up on\n" {
 		t.Error(s)
 	}
+	r.Slowest[1].Clusters[0].ToNS = 3.5e9
+	page = &layout.Page{}
+	(&single{Page: page, r: r}).slowestTable()
+	if text := (layout.Text{}).Page(page); strings.Count(text, "e2e") != 1 {
+		t.Errorf("one burst has other than one row:\n%s", text)
+	}
+	r.Slowest[1].Clusters[0].ToNS = 2.5e9
 	r.Latency.E2E.Response = &result.Dist{Count: 5000, Censored: 1199}
 	if s := says(); s != "slowest     the 2 slowest e2e messages that completed took 49.0 ms to 50.0 ms (1,199 more never came); all were in flight within 500 ms, from 1.0 s after the warm-up on\n" {
 		t.Error(s)

@@ -38,7 +38,7 @@ func (t *single) spectra() {
 		says = "A thin line has all samples, a thick one joins the percentiles of the table. " + says
 	}
 	if h := t.r.Host.Hiccups; h != nil && h.Count > 0 {
-		says += " Beside the curves stand the host's own hiccups: how late a thread woke that only slept, each millisecond. Where they come near a curve, the host has a part in it."
+		says += " Beside the curves are the host's own stalls: how late a thread woke that sleeps a millisecond at a time. Where they come near a curve, the host caused part of it."
 	}
 	t.Line(layout.Faint.Of(says))
 	of := func(group string, names ...string) (found []plotted) {
@@ -118,10 +118,10 @@ func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []
 	least, most := min(b.least, b.most), b.most
 	if t != nil {
 		if line, text, ok := t.hiccups(&b); ok {
-			f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: "hiccups of the host"})
+			f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: "stalls of the host"})
 			line.Series = len(f.Legend)
 			f.Lines = append(f.Lines, line)
-			says = append(says, "hiccups of the host: "+text)
+			says = append(says, "stalls of the host: "+text)
 			f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
 			least, most = min(least, b.least), max(most, b.most)
 		}
@@ -193,7 +193,7 @@ func (t *single) hiccups(b *bounded) (line plot.Line, text string, ok bool) {
 		at = min(at, b.end)
 		text := percent(x.p) + " " + quantity.Time(x.ns)
 		says = append(says, text)
-		line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.ns), Text: "hiccups of the host " + text})
+		line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.ns), Text: "stalls of the host " + text})
 		if x.ns > 0 {
 			b.least, b.most = min(b.least, float64(x.ns)), max(b.most, float64(x.ns))
 		}

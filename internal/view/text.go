@@ -174,7 +174,7 @@ func (t *single) pictured() {
 	t.slowest()
 	t.agents()
 	t.clockCourses()
-	chapter("what it rests on")
+	chapter("environment and checks")
 	page := t.Page
 	t.Page = new(layout.Page)
 	t.network()

@@ -3,7 +3,7 @@
 //	go run ./internal/tools/newdriver NAME [--title "Title"]
 //
 // The result compiles, follows the house rules and fails its conformance tests, which say check by
-// check what to write: nothing in it pretends to work. CONTRIBUTING.md describes the next steps.
+// check what to write: nothing in it pretends to work. docs/writing-a-driver.md describes the next steps.
 package main
 
 import (
@@ -41,7 +41,7 @@ func run(args []string, stdout, stderr io.Writer) int {
   go get MODULE@VERSION     adds the client library
   go test ./drivers/%[1]s   says check by check what to write
   make generate             writes docs/drivers/%[2]s.md
-CONTRIBUTING.md, "A new driver", goes through it.
+docs/writing-a-driver.md goes through it.
 `, p.Package, p.Name)
 	return 0
 }
