@@ -96,10 +96,12 @@ func (c comparison) figures(full bool) {
 	c.missing()
 	if full {
 		c.Gap()
+		c.Chapter("Each run")
 		c.runs()
 	}
 	for i := range c.Shifts {
 		c.Gap()
+		c.Chapter(shiftTitle(&c.Shifts[i]))
 		c.shift(&c.Shifts[i], i == 0)
 	}
 	c.Gap()
@@ -209,6 +211,10 @@ func (c comparison) changes(side int) {
 	c.Chapter(fmt.Sprintf("%s against %s", x.Side, c.Sides[0].Side))
 	c.Gap()
 	c.Say(came(x.Tally, c.Band))
+	c.changeTables(side)
+}
+
+func (c comparison) changeTables(side int) {
 	c.families(func(family string, figures []compare.Figure) {
 		c.Gap()
 		c.Table(c.changed(side, familyTitle(family), figures, func(f *compare.Figure) string { return f.Name }))
@@ -410,7 +416,6 @@ func (c comparison) missing() {
 }
 
 func (c comparison) runs() {
-	c.Chapter("Each run")
 	c.families(func(family string, figures []compare.Figure) {
 		c.Gap()
 		t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, familyTitle(family), "run")}
@@ -441,9 +446,12 @@ func pointTexts(x *compare.PointSide) (median, low, high string) {
 	return write(x.MedianNS, x.MedianAtLeast), write(x.RunsLoNS, x.RunsLoAtLeast), write(x.RunsHiNS, x.RunsHiAtLeast)
 }
 
+func shiftTitle(f *compare.ShiftFunction) string {
+	return "Where the sides differ: percentiles of " + familyTitle(f.Family)
+}
+
 // shift writes a shift function; the first one is explained.
 func (c comparison) shift(f *compare.ShiftFunction, first bool) {
-	c.Chapter("Where the sides differ: percentiles of " + strings.Replace(f.Family, ".", " ", 1))
 	if first {
 		c.Say("At each percentile the median over the runs of a side, and in brackets the least and the largest of them. " +
 			"It shows where in the distribution a difference lies. The tests above say whether it is more than chance.")

@@ -41,11 +41,36 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	c.used()
 	c.Gap()
 	c.Chapter("the figures")
-	c.figures(full)
+	c.folded(full)
 	h := browser(title)
 	h.Footer = "weir compare --json has the figures. " +
 		aboutScript
 	return h.Write(w, p)
+}
+
+// folded writes what figures writes, with the long tables folded.
+func (c comparison) folded(full bool) {
+	c.differences()
+	fold := func(title string, write func(comparison)) {
+		inside := new(layout.Page)
+		write(comparison{inside, c.Comparison})
+		if !inside.Empty() {
+			c.Fold(inside, plain(title))
+		}
+	}
+	for i := range c.Sides[1:] {
+		title := fmt.Sprintf("%s against %s: %s", c.name(i+1), c.name(0), came(c.Sides[i+1].Tally, c.Band))
+		fold(title, func(c comparison) { c.changeTables(i + 1) })
+	}
+	for i := range c.Shifts {
+		fold(shiftTitle(&c.Shifts[i]), func(c comparison) { c.shift(&c.Shifts[i], i == 0) })
+	}
+	if full {
+		fold("Each run", comparison.runs)
+	}
+	fold("Figures that are not compared", comparison.missing)
+	fold("The sides, as they were given", comparison.sides)
+	fold("What the words of these tables mean", comparison.legend)
 }
 
 // curves plots the percentiles of the sides.

@@ -80,6 +80,9 @@ func TestComparedRunsShareTimeAxis(t *testing.T) {
 	if !regexp.MustCompile(`(?s)<h1>.*Comparison of A \(&lt;a&gt;\) and B \(b\).*<strong|class="strong">no</span>.*<h2[^>]*>over the same time</h2>.*<h2[^>]*>the figures</h2>`).MatchString(page.String()) {
 		t.Error("the conclusion does not come first")
 	}
+	if !regexp.MustCompile(`(?s)<h2[^>]*>the figures</h2>.*<summary>The sides, as they were given</summary>`).MatchString(page.String()) {
+		t.Error("the long tables are not folded")
+	}
 	page.Reset()
 	if err := ComparisonHTML(page, found, false, Parting{}); err != nil || strings.Contains(page.String(), "over the same time") {
 		t.Errorf("without courses runs are drawn: %v", err)

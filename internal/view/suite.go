@@ -96,7 +96,8 @@ type SuiteReport struct{ *suite.Report }
 // HTML is Drawn for a browser.
 func (r SuiteReport) HTML() ([]byte, error) {
 	var page bytes.Buffer
-	html := layout.HTML{Title: "suite " + r.Suite.Name, Schema: result.SchemaReport, Footer: "The figures are in suite.json. The folder of each run has a page of its own."}
+	html := browser("suite " + r.Suite.Name)
+	html.Footer = "The figures are in suite.json. The folder of each run has a page of its own."
 	err := html.Write(&page, r.Drawn())
 	return page.Bytes(), err
 }
@@ -144,13 +145,13 @@ const (
 // pairsChart draws a row for each pair: ours and the article's on one axis, joined, with their ratio.
 func pairsChart(id, unit string, all []suitePair, heading string) *layout.Chart {
 	title := heading + ": ours and the article's"
-	c := &layout.Chart{Caption: "A square is the article's figure, a dot is ours. Each row says ours as a multiple of the article's.", Legend: []layout.Key{{Class: "s1", Text: "ours"}, {Class: "s2", Text: "the article's"}}}
+	c := &layout.Chart{Caption: "A square is the article's figure, a dot is ours. Each row says ours as a multiple of the article's.", Legend: []layout.Key{{Class: "s1 round", Text: "ours"}, {Class: "s2 box", Text: "the article's"}}}
 	if n := len(all); n > mostPairs {
 		c.Caption += fmt.Sprintf(" The first %d of %d are drawn.", mostPairs, n)
 		all = all[:mostPairs]
 	}
 	low, high := math.Inf(1), 0.0
-	ours, theirs := plot.Line{Class: "s1 host", Series: 1, Dots: true}, plot.Line{Class: "s2 host", Series: 2, Dots: true}
+	ours, theirs := plot.Line{Class: "s1", Series: 1, Dots: true, Loose: true}, plot.Line{Class: "s2", Series: 2, Dots: true, Loose: true}
 	rows := float64(len(all))
 	y := plot.Axis{Min: 0, Max: rows, Inside: true}
 	var said []string

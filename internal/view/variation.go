@@ -188,7 +188,7 @@ func (f *Variation) lines(c *layout.Chart, places []*variedPlace, names, keys []
 	var spreads []plot.Line
 	for i, name := range names {
 		line := plot.Line{Class: layout.Series(i + 1), Series: i + 1, Dots: true}
-		theirs := plot.Line{Class: layout.Series(i+1) + " host", Series: i + 1, Dots: true} // without lines
+		theirs := plot.Line{Class: layout.Series(i + 1), Series: i + 1, Dots: true, Loose: true}
 		band := plot.Band{Class: layout.Series(i + 1), Series: i + 1}
 		for _, k := range keys {
 			for _, p := range places {
@@ -242,14 +242,14 @@ func (f *Variation) bars(c *layout.Chart, places []*variedPlace, names, keys []s
 					continue
 				}
 				middle, _, _, atLeast := p.summary()
-				mark := func(class string, form plot.Form) {
+				mark := func(form plot.Form) {
 					c.Lines = append(c.Lines, plot.Line{
-						Class: layout.Series(i+1) + class, Series: i + 1, Dots: true,
+						Class: layout.Series(i + 1), Series: i + 1, Dots: true, Loose: true,
 						Points: []plot.Point{{X: from + width/2, Y: middle, Form: form, Text: p.says(f)}},
 					})
 				}
 				if p.printed {
-					mark(" host", plot.Square)
+					mark(plot.Square)
 					continue
 				}
 				b := plot.Bar{From: from, To: from + width, Y: middle, Class: layout.Series(i + 1), Series: i + 1, Text: p.says(f)}

@@ -106,6 +106,7 @@ type Line struct {
 	Series int    // its legend entry, from 1; 0: none
 	Points []Point
 	Dots   bool // draw each point, with its text
+	Loose  bool // the points are not joined
 }
 
 // A Point is a point of a line.
@@ -354,6 +355,9 @@ func step(i int) string {
 }
 
 func (p *pen) line(l Line) {
+	if l.Loose {
+		return
+	}
 	var d strings.Builder
 	n, lone := 0, ""
 	for _, at := range l.Points {
@@ -424,13 +428,16 @@ func (p *pen) dots(l Line) {
 }
 
 // numbers writes at the end of each line the number of its legend entry, a sign beside its colour. A chart of one
-// entry needs none.
+// entry needs none, and loose points have their shapes.
 func (p *pen) numbers() {
 	type end struct{ x, y float64 }
 	ends := map[int]end{}
 	for _, l := range p.chart.Lines {
+		if l.Series == 0 || l.Loose {
+			continue
+		}
 		for _, at := range l.Points {
-			if x := p.x(at.X + at.Wide); l.Series > 0 && !math.IsNaN(at.X) && !math.IsNaN(at.Y) && x >= ends[l.Series].x {
+			if x := p.x(at.X + at.Wide); !math.IsNaN(at.X) && !math.IsNaN(at.Y) && x >= ends[l.Series].x {
 				ends[l.Series] = end{x, p.y(at.Y)}
 			}
 		}

@@ -201,4 +201,9 @@ func TestLinesEndWithTheirNumbers(t *testing.T) {
 	if n := len(numbers.FindAllString(c.SVG(), -1)); n != 0 {
 		t.Errorf("%d numbers of a single line", n)
 	}
+	loose := Line{Class: "s2", Series: 2, Loose: true, Dots: true, Points: []Point{{X: 1, Y: 1}, {X: 9, Y: 9}}}
+	c.Lines = []Line{loose, {Class: "s1", Series: 1, Loose: true, Dots: true, Points: []Point{{X: 2, Y: 2}}}}
+	if svg := c.SVG(); numbers.MatchString(svg) || strings.Contains(svg, `class="line`) || strings.Count(svg, "<circle") != 3 {
+		t.Errorf("points that are not joined have a number or a line: %s", svg)
+	}
 }
