@@ -185,7 +185,8 @@ func TestTheFirstSignalDrainsAndWrites(t *testing.T) {
 	if !saved.Result.Run.Interrupted || m.Delivered == 0 || m.Delivered != m.Confirmed {
 		t.Errorf("interrupted %v, messages %+v; want it marked, and all delivered", saved.Result.Run.Interrupted, m)
 	}
-	if !strings.Contains(strings.Join(strings.Fields(stdout.String()), " "), "interrupted: the figures cover the part that ran") {
+	// What else was wrong stands beside it on a busy host.
+	if said := strings.ToLower(strings.Join(strings.Fields(stdout.String()), " ")); !strings.Contains(said, "interrupted") || !strings.Contains(said, "the figures cover the part that") {
 		t.Errorf("the table does not say that the run was interrupted:\n%s", stdout)
 	}
 }

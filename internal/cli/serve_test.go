@@ -33,8 +33,17 @@ func served(t *testing.T, w World, use func(base string), args ...string) (int, 
 	return code, stderr.String()
 }
 
-// page returns what is at an address.
-func page(t *testing.T, at string) string { return pageWith(t, at, "") }
+// page returns what is at an address. On a busy host it waits until the whole folder is read.
+func page(t *testing.T, at string) string {
+	t.Helper()
+	for {
+		got := pageWith(t, at, "")
+		if !strings.Contains(got, "weir is reading the folder") || t.Context().Err() != nil {
+			return got
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
 
 // pageWith shows a token.
 func pageWith(t *testing.T, at, token string) string {

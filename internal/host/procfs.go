@@ -180,20 +180,27 @@ func readJiffies(root fs.FS) jiffies {
 	return j
 }
 
-// readWaited sums how long the threads of this process were runnable but waited for a core: the second
-// number of /proc/self/task/*/schedstat.
+// readWaited sums how long the threads of this process waited for a core.
 func readWaited(root fs.FS) (c counter) {
 	threads, err := fs.ReadDir(root, "proc/self/task")
 	if err != nil {
 		return counter{}
 	}
 	for _, t := range threads {
-		if f := strings.Fields(text(root, "proc/self/task/"+t.Name()+"/schedstat")); len(f) == 3 {
-			n, err := strconv.ParseUint(f[1], 10, 64)
-			c.n, c.ok = c.n+n, c.ok || err == nil
-		}
+		waited := threadWaited(root, "self", t.Name())
+		c.n, c.ok = c.n+waited.n, c.ok || waited.ok
 	}
 	return c
+}
+
+// threadWaited reads for how many ns a thread was ready to run and had no core: the second number of its schedstat.
+func threadWaited(root fs.FS, pid, thread string) counter {
+	f := strings.Fields(text(root, "proc/"+pid+"/task/"+thread+"/schedstat"))
+	if len(f) != 3 {
+		return counter{}
+	}
+	n, err := strconv.ParseUint(f[1], 10, 63)
+	return counter{n, err == nil}
 }
 
 // readSwap reads how many pages the host swapped in and out since boot.

@@ -181,7 +181,7 @@ func networkOf(root fs.FS, pid int) (received, sent counter, own bool) {
 }
 
 // threadSwitches reads how often a thread blocked and was preempted.
-func threadSwitches(root fs.FS, pid int, thread string) (voluntary, involuntary uint64, ok bool) {
+func threadSwitches(root fs.FS, pid int, thread string) (x switches, ok bool) {
 	for line := range strings.Lines(text(root, "proc/"+strconv.Itoa(pid)+"/task/"+thread+"/status")) {
 		key, value, _ := strings.Cut(line, ":")
 		if key != "voluntary_ctxt_switches" && key != "nonvoluntary_ctxt_switches" {
@@ -189,15 +189,15 @@ func threadSwitches(root fs.FS, pid int, thread string) (voluntary, involuntary 
 		}
 		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 62)
 		if err != nil {
-			return 0, 0, false
+			return switches{}, false
 		}
 		if key[0] == 'v' {
-			voluntary, ok = n, true
+			x.voluntary, ok = n, true
 		} else {
-			involuntary = n
+			x.involuntary = n
 		}
 	}
-	return voluntary, involuntary, ok
+	return x, ok
 }
 
 // ownCounters are the counters of the reading process itself.

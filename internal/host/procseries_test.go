@@ -88,12 +88,13 @@ func TestMissingHostFiguresHaveReason(t *testing.T) {
 }
 
 // threads adds threads to a process of a simulated host, with the number of times each blocked and was
-// preempted.
+// preempted; it waited 1 ms for a core each time.
 func threads(root fstest.MapFS, pid int, all ...[3]int) {
 	for _, x := range all {
 		root[fmt.Sprintf("proc/%d/task/%d/status", pid, x[0])] = &fstest.MapFile{
 			Data: fmt.Appendf(nil, "Name:\ta\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n", x[1], x[2]),
 		}
+		root[fmt.Sprintf("proc/%d/task/%d/schedstat", pid, x[0])] = &fstest.MapFile{Data: fmt.Appendf(nil, "12 %d000000 3\n", x[1]+x[2])}
 	}
 }
 
@@ -126,11 +127,11 @@ func TestMonitoredProcessIncludesChildren(t *testing.T) {
 	want := []ProcessSample{
 		{
 			Name: "pid 20 (broker)", Processes: 2, UserS: new(0.12), SystemS: new(0.12), VoluntarySwitches: new(uint64(10)), InvoluntarySwitches: new(uint64(2)),
-			MajorFaults: new(uint64(0)), ReadBytes: new(uint64(0)), WrittenBytes: new(uint64(200)), ReadCalls: new(uint64(0)), WriteCalls: new(uint64(0)), RSSBytes: new(uint64(5 << 10)),
+			WaitedS: new(0.012), MajorFaults: new(uint64(0)), ReadBytes: new(uint64(0)), WrittenBytes: new(uint64(200)), ReadCalls: new(uint64(0)), WriteCalls: new(uint64(0)), RSSBytes: new(uint64(5 << 10)),
 		},
 		{
 			Name: "pid 20 (broker)", Processes: 1, UserS: new(0.0), SystemS: new(0.0), VoluntarySwitches: new(uint64(1)), InvoluntarySwitches: new(uint64(0)),
-			MajorFaults: new(uint64(0)), ReadBytes: new(uint64(0)), WrittenBytes: new(uint64(97)), ReadCalls: new(uint64(0)), WriteCalls: new(uint64(0)), RSSBytes: new(uint64(5 << 10)),
+			WaitedS: new(0.001), MajorFaults: new(uint64(0)), ReadBytes: new(uint64(0)), WrittenBytes: new(uint64(97)), ReadCalls: new(uint64(0)), WriteCalls: new(uint64(0)), RSSBytes: new(uint64(5 << 10)),
 		},
 	}
 	var got []ProcessSample

@@ -59,6 +59,7 @@ type ProcessSample struct {
 	SystemS             *float64 `json:"system_s,omitempty"`
 	VoluntarySwitches   *uint64  `json:"voluntary_switches,omitempty"`   // threads blocked
 	InvoluntarySwitches *uint64  `json:"involuntary_switches,omitempty"` // threads were preempted
+	WaitedS             *float64 `json:"waited_s,omitempty"`             // threads were ready to run but had no core; threads add up
 	MajorFaults         *uint64  `json:"major_faults,omitempty"`
 	ReadBytes           *uint64  `json:"read_bytes,omitempty"`    // from disks
 	WrittenBytes        *uint64  `json:"written_bytes,omitempty"` // to disks: counted when pages are dirtied
@@ -99,7 +100,7 @@ func (p *ProcessSample) counts() []**uint64 {
 	}
 }
 
-func (p *ProcessSample) times() []**float64 { return []**float64{&p.UserS, &p.SystemS} }
+func (p *ProcessSample) times() []**float64 { return []**float64{&p.UserS, &p.SystemS, &p.WaitedS} }
 
 // Then returns the combination of s and next, which follows it. A figure missing from either is
 // missing from the result. Neither is modified.

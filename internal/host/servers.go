@@ -67,6 +67,7 @@ type ServerMeter struct {
 	beyond   int              // number of processes not read
 	threads  map[thread]switches
 	switched bool // the host reported some context switches
+	waits    bool // and some waits for a core
 	crowded  bool // there were more than mostThreads
 	last     *serverReading
 	absent   []Absent // of the previous sample
@@ -89,8 +90,9 @@ type thread struct {
 	id string
 }
 
-// switches counts how often a thread blocked and was preempted.
-type switches struct{ voluntary, involuntary uint64 }
+// switches counts how often a thread blocked and was preempted, and for how long, in ns, it was ready to run
+// and had no core.
+type switches struct{ voluntary, involuntary, waited uint64 }
 
 // A member is the accounting of a server: the totals of its process tree minus base are what it has
 // used since the meter started.
@@ -112,6 +114,7 @@ type serverReading struct {
 type serverUse struct {
 	counts                 [kinds]counter
 	voluntary, involuntary counter
+	waited                 counter // ns
 	received, sent         counter
 	rss                    counter
 	disk                   *uint64
@@ -127,6 +130,7 @@ type ServerUsage struct {
 	Pids         []int    `json:"pids,omitempty"`          // at the end; the server's own first if it is alive
 	CPUSeconds   *float64 `json:"cpu_s,omitempty"`         // user and system
 	Cores        *float64 `json:"cores,omitempty"`         // on average
+	WaitedS      *float64 `json:"waited_s,omitempty"`      // its threads were ready to run but had no core; threads add up
 	RSSMaxBytes  *uint64  `json:"rss_max_bytes,omitempty"` // resident memory, maximum of the readings
 	DiskBytes    *uint64  `json:"disk_bytes,omitempty"`    // disk usage of its folder at the end
 	ReadBytes    *uint64  `json:"read_bytes,omitempty"`    // from disks
@@ -289,6 +293,7 @@ func (m *ServerMeter) read(scan bool) *Sample {
 		r.use[i].disk = m.disk[i]
 		if m.switched && !m.crowded {
 			r.use[i].voluntary, r.use[i].involuntary = counter{m.members[i].switches.voluntary, true}, counter{m.members[i].switches.involuntary, true}
+			r.use[i].waited = counter{m.members[i].switches.waited, m.waits}
 		}
 		if in, out, own := networkOf(m.root, m.servers[i].Pid); own {
 			m.members[i].received.take(in)
@@ -326,7 +331,7 @@ func (b *member) take(sum *treeSum, own int) serverUse {
 	return u
 }
 
-// readThreads adds up the context switches of the processes' threads. What a thread did between its
+// readThreads adds up the context switches, and the waits for a core, of the processes' threads. What a thread did between its
 // last reading and its end is lost.
 func (m *ServerMeter) readThreads(stats map[identity]proctree.Stat) {
 	if m.crowded {
@@ -343,23 +348,26 @@ func (m *ServerMeter) readThreads(stats map[identity]proctree.Stat) {
 			return
 		}
 		for _, t := range tasks {
-			voluntary, involuntary, ok := threadSwitches(m.root, p.pid, t.Name())
+			n, ok := threadSwitches(m.root, p.pid, t.Name())
 			if !ok {
 				continue
 			}
 			m.switched = true
+			waited := threadWaited(m.root, strconv.Itoa(p.pid), t.Name())
+			n.waited, m.waits = waited.n, m.waits || waited.ok
 			x := thread{p, t.Name()}
-			now[x] = switches{voluntary, involuntary}
+			now[x] = n
 			before, seen := m.threads[x]
-			if seen = seen && voluntary >= before.voluntary && involuntary >= before.involuntary; !seen && m.last == nil {
+			if seen = seen && n.voluntary >= before.voluntary && n.involuntary >= before.involuntary && n.waited >= before.waited; !seen && m.last == nil {
 				continue // exclude what it did before the first reading
 			}
 			if !seen {
 				before = switches{}
 			}
 			sum := &m.members[m.known[p]].switches
-			sum.voluntary += voluntary - before.voluntary
-			sum.involuntary += involuntary - before.involuntary
+			sum.voluntary += n.voluntary - before.voluntary
+			sum.involuntary += n.involuntary - before.involuntary
+			sum.waited += n.waited - before.waited
 		}
 	}
 	m.threads = now
@@ -452,7 +460,7 @@ func (s *Sample) Servers() (span float64, used []ServerUsage) {
 			continue
 		}
 		u := ServerUsage{
-			Name: p.Name, Node: p.Node, Pids: p.Pids, Cores: s.Cores(p), RSSMaxBytes: p.RSSBytes,
+			Name: p.Name, Node: p.Node, Pids: p.Pids, Cores: s.Cores(p), WaitedS: p.WaitedS, RSSMaxBytes: p.RSSBytes,
 			DiskBytes: p.DiskBytes, ReadBytes: p.ReadBytes, WrittenBytes: p.WrittenBytes,
 		}
 		if p.UserS != nil && p.SystemS != nil {

@@ -146,6 +146,7 @@ func (m *ServerMeter) sample(a, b *serverReading) Sample {
 			p.UserS, p.SystemS, p.MajorFaults = ticks(cpuUser), ticks(cpuSystem), count(majorFaults)
 			p.ReadBytes, p.WrittenBytes, p.ReadCalls, p.WriteCalls = count(diskRead), count(diskWritten), count(readCalls), count(writeCalls)
 			p.VoluntarySwitches, p.InvoluntarySwitches = u.voluntary.grown(before.voluntary), u.involuntary.grown(before.involuntary)
+			p.WaitedS = scaled(u.waited.grown(before.waited), 1e9)
 			p.ReceivedBytes, p.SentBytes = u.received.grown(before.received), u.sent.grown(before.sent)
 			p.RSSBytes = most(u.rss, before.rss)
 		}

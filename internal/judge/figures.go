@@ -16,20 +16,21 @@ const CheckFigures = "figures"
 // Figures judges each latency percentile that has enough samples, and each rate. It needs nothing but r.
 //
 // A percentile can be quoted unless something other than the system moved it by more than a tenth: the
-// generator's lateness, a client library that waits for a core, stalls of the host, the uncertainty of two
-// clocks, or a system that was not the same throughout.
+// generator's lateness, a client library or a server that waits for a core, stalls of the host, the
+// uncertainty of two clocks, or a system that was not the same throughout.
 func Figures(r *result.Result) []result.Figure { return figuresOf(subjectOf(r, nil)) }
 
 func figuresOf(s *subject) (out []result.Figure) {
 	shared, changes := s.closedMarks(), s.changes()
-	systems := s.systemFigures(shared, changes)
+	wait := s.serversWait()
+	systems := s.systemFigures(shared, changes, wait)
 	for _, d := range s.reported() {
 		for i := range d.All.Percentiles {
 			row := &d.All.Percentiles[i]
 			if row.P >= 100 || !row.Supported {
 				continue
 			}
-			marks := slices.Concat(shared, s.lateMark(&d, row), s.blockedMark(&d, row), s.hostMark(s.stallMark(&d, row), &d, row, systems), s.clockMark(&d, row), changeMark(changes, &d, row))
+			marks := slices.Concat(shared, s.lateMark(&d, row), s.blockedMark(&d, row), s.hostMark(s.stallMark(&d, row), &d, row, systems), s.clockMark(&d, row), changeMark(changes, &d, row), wait.mark(row))
 			out = append(out, marked(d.Name+"."+finding.Percentile(row.P), marks))
 		}
 	}
@@ -177,6 +178,33 @@ func (s *subject) blockedMark(d *Response, row *result.Percentile) []mark {
 		return []mark{{CheckBlocked, min(1, part), true, say("figure.blocked", "part", min(1, part))}}
 	}
 	return nil
+}
+
+// A serversWait is for what share of the time threads of the servers were ready to run and had no core, on a
+// host where others used many. The zero value means that it is not known, or that hardly any others ran.
+type serversWait struct{ share, others float64 }
+
+func (s *subject) serversWait() (w serversWait) {
+	others := Others(s.Result)
+	if others <= OthersMost || s.closed() || s.Servers.SpanS <= 0 {
+		return w
+	}
+	for _, p := range s.Servers.Processes {
+		if p.WaitedS != nil {
+			w.share += *p.WaitedS / s.Servers.SpanS
+		}
+	}
+	w.share, w.others = min(1, w.share), others
+	return w
+}
+
+// mark says whether a percentile may be that of messages that reached a server while it waited: at a fixed
+// rate their share is at most the share of the time.
+func (w serversWait) mark(row *result.Percentile) []mark {
+	if mayLeaveOut(w.share, row.P) {
+		return nil
+	}
+	return []mark{{CheckCPU, 1, true, say("figure.servers_waited", "share", w.share, "others", w.others)}}
 }
 
 // stallMark says whether stalls of the host, with lateness, may have moved a percentile. In results of older

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -23,6 +24,13 @@ func markedBy(in *result.Result) string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// serversWaited sets for how many seconds of 10 the servers waited for a core, and how busy the host was.
+func serversWaited(in *result.Result, seconds, busy float64) {
+	in.Host.Usage = quietHost().Host.Usage
+	in.Host.Usage.HostBusyShare = ptr(busy)
+	in.Servers = &result.Servers{SpanS: 10, Processes: []host.ServerUsage{{Name: "server", Cores: ptr(0.1), WaitedS: ptr(seconds)}}}
 }
 
 func TestEachFigureIsMarkedByWhatMovedIt(t *testing.T) {
@@ -46,6 +54,11 @@ func TestEachFigureIsMarkedByWhatMovedIt(t *testing.T) {
 			in.Latency = result.Latency{E2E: result.Pair{Response: scaled(1000, 1_000_000), OnTime: scaled(1000, 1_000_000)}}
 			in.Latency.E2E.Response.ClockBoundNS = ptr(int64(80_000))
 		}, "e2e.p50:clock e2e.p75:clock"},
+		"servers without a core, while others have them": {func(in *result.Result) {
+			serversWaited(in, 0.3, 0.7)
+		}, "send.p75:cpu send.p90:cpu send.p95:cpu send.p99:cpu send.p99.9:cpu send.p99.99:cpu"},
+		"servers that wait for each other": {func(in *result.Result) { serversWaited(in, 0.3, 0.4) }, ""},
+		"servers that hardly waited":       {func(in *result.Result) { serversWaited(in, 0.00005, 0.7) }, ""},
 		"a closed loop without its cores": {func(in *result.Result) {
 			in.Run.Loop, in.Throughput.ConfirmedPerS = result.LoopClosed, 1000
 			in.Latency = result.Latency{Send: result.Send{Service: scaled(20, 1000)}}

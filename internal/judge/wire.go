@@ -127,7 +127,7 @@ func Known(v *result.Verdict, figure string, row *result.Percentile) bool {
 }
 
 // systemFigures judges each percentile of what the network and the system took.
-func (s *subject) systemFigures(shared []mark, changes []change) (out []result.Figure) {
+func (s *subject) systemFigures(shared []mark, changes []change, wait serversWait) (out []result.Figure) {
 	for _, latency := range []string{"send", "e2e"} {
 		x := s.parts(latency)
 		if x == nil || x.System == nil {
@@ -139,7 +139,7 @@ func (s *subject) systemFigures(shared []mark, changes []change) (out []result.F
 			if row.P >= 100 || !row.Supported || row.Stalls == nil { // nil: an older version
 				continue
 			}
-			marks := slices.Concat(shared, s.stallMark(&d, row), changeMark(changes, &d, row))
+			marks := slices.Concat(shared, s.stallMark(&d, row), changeMark(changes, &d, row), wait.mark(row))
 			if left := LeftOut(x); !mayLeaveOut(left, row.P) {
 				marks = append(marks, mark{CheckWire, 1, true, say("figure.left_out", "left", x.Sampled-x.Exact-x.Bounded, "sampled", x.Sampled)})
 			}

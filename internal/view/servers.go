@@ -23,12 +23,15 @@ func (t *single) servers() {
 }
 
 func (t *single) serversUsed() {
-	var cores, memory, written, disk float64
+	var cores, waited, memory, written, disk float64
 	parts := map[*float64]bool{} // those with any value
 	add := func(sum *float64, v float64) { *sum, parts[sum] = *sum+v, true }
 	for _, p := range t.r.Servers.Processes {
 		if p.Cores != nil {
 			add(&cores, *p.Cores)
+		}
+		if p.WaitedS != nil {
+			add(&waited, *p.WaitedS)
 		}
 		for _, x := range []struct {
 			sum *float64
@@ -45,6 +48,7 @@ func (t *single) serversUsed() {
 		text string
 	}{
 		{&cores, fmt.Sprintf("used %.2f cores", cores)},
+		{&waited, "waited " + quantity.Time(int64(waited*1e9)) + " for cores"},
 		{&memory, "up to " + quantity.Bytes(memory) + " of memory"},
 		{&written, quantity.Bytes(written) + " written"},
 		{&disk, quantity.Bytes(disk) + " on disk at the end"},
