@@ -64,7 +64,7 @@ func (c *runCommand) wiring(e *env) error {
 	if c.require, err = e.requirement(verdict); err != nil {
 		return err
 	}
-	if c.wire, err = c.wireFlag.asked(); err != nil || !demanded {
+	if c.wire, err = c.asked(); err != nil || !demanded {
 		return err
 	}
 	if c.wire == series.WireOff {
