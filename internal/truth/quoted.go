@@ -328,8 +328,8 @@ func (q *Quoting) add(r *QuotedRun) {
 	}
 }
 
-// Passed reports whether at least 95 % of the runs, or all of several but one, quote nothing that is wrong.
-// A judge that quotes nothing at all where nothing disturbs the run does not pass.
+// Passed reports whether no more runs quote a wrong figure than a judge that is right in 95 % of its runs may
+// have by chance. A judge that quotes nothing at all where nothing disturbs the run does not pass.
 func (q *Quoting) Passed() bool {
 	if q.NotRun != "" {
 		return true
@@ -338,7 +338,20 @@ func (q *Quoting) Passed() bool {
 	if q.Disturbance == disturb.None && quotable == 0 {
 		return false
 	}
-	return q.Right > 0 && float64(q.Runs-q.Right) <= max(1, (1-quotedShare)*float64(q.Runs))
+	return q.Right > 0 && q.Runs-q.Right <= max(1, most(q.Runs, 1-quotedShare))
+}
+
+// fewestTogether is how many runs of all disturbances must quote nothing wrong in quotedShare of them. Of fewer,
+// chance decides.
+const fewestTogether = 100
+
+// QuotedRight returns in how many runs of all disturbances every quotable figure is true, of how many runs, and
+// whether this is enough.
+func QuotedRight(all []Quoting) (right, runs int, enough bool) {
+	for i := range all {
+		right, runs = right+all[i].Right, runs+all[i].Runs
+	}
+	return right, runs, runs < fewestTogether || float64(right) >= quotedShare*float64(runs)
 }
 
 // Figures returns how many figures the samples support, how many of those are quotable, and how many of

@@ -86,6 +86,27 @@ func TestQuotedFigureIsRight(t *testing.T) {
 	}
 }
 
+func TestNinetyFivePercentOfAllRuns(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		right        []int // of 50 runs each
+		failed, done int
+	}{
+		{"few wrong under each", []int{48, 48, 47, 47}, 0, 5},
+		{"too many under all", []int{48, 48, 47, 46}, 1, 5},
+		{"too many under one", []int{50, 50, 50, 42}, 1, 5},
+		{"one disturbance says little", []int{44}, 0, 1},
+	} {
+		c := Calibration{}
+		for _, right := range tc.right {
+			c.Quoted = append(c.Quoted, Quoting{Disturbance: disturb.Stop, Runs: 50, Right: right})
+		}
+		if failed, done := c.Tests(); failed != tc.failed || done != tc.done {
+			t.Errorf("%s: %d of %d failed; want %d of %d", tc.name, failed, done, tc.failed, tc.done)
+		}
+	}
+}
+
 func TestQuotingCountsAndPasses(t *testing.T) {
 	right := QuotedFigure{Of: "e2e", P: 50, Truth: 100, Reported: 100, Quotable: true}
 	wrong := QuotedFigure{Of: "e2e", P: 99, Truth: 100, Reported: 200, Quotable: true}
@@ -103,8 +124,8 @@ func TestQuotingCountsAndPasses(t *testing.T) {
 		{"one of four wrong", disturb.Spin, 3, 1, 0, true, 8, 5, 4, 1},
 		{"two of four wrong", disturb.Spin, 2, 2, 0, false, 8, 6, 4, 2},
 		{"the only one wrong", disturb.Spin, 0, 1, 0, false, 2, 2, 1, 1},
-		{"10 of 200 wrong", disturb.Stop, 190, 10, 0, true, 400, 210, 200, 10},
-		{"11 of 200 wrong", disturb.Stop, 189, 11, 0, false, 400, 211, 200, 11},
+		{"7 of 50 wrong", disturb.Stop, 43, 7, 0, true, 100, 57, 50, 7},
+		{"8 of 50 wrong", disturb.Stop, 42, 8, 0, false, 100, 58, 50, 8},
 		{"50 wrong", disturb.Stop, 0, 50, 0, false, 100, 100, 50, mostWrong},
 		{"nothing quotable on a disturbed host", disturb.Stop, 0, 0, 4, true, 4, 0, 0, 0},
 		{"nothing quotable", disturb.None, 0, 0, 4, false, 4, 0, 0, 0},

@@ -269,24 +269,7 @@ func resolution(f *truth.Figures) string {
 
 // End writes the result of the calibration, and returns the first error of all writes.
 func (p *CalibrationPage) End(out *truth.Calibration) error {
-	failed, tests := 0, len(out.Checks)
-	for _, c := range out.Checks {
-		if c.NotRun != "" {
-			tests--
-		}
-		if !c.Pass {
-			failed++
-		}
-	}
-	for _, q := range out.Quoted {
-		if q.NotRun != "" {
-			continue
-		}
-		tests++
-		if !q.Passed() {
-			failed++
-		}
-	}
+	failed, tests := out.Tests()
 	if !out.Pass && failed == 0 { // it did not complete
 		return p.err
 	}
