@@ -381,7 +381,7 @@ func TestUnknownIntervalIsNotDrawn(t *testing.T) {
 	if strings.Contains(page, "NaN") {
 		t.Error("the page draws what is not known")
 	}
-	if n := len(regexp.MustCompile(`<path class="band[^"]*" d="[^"]*Z[^"]*Z"`).FindAllString(page, -1)); n != 1 {
+	if n := len(regexp.MustCompile(`<path class="band[^"]*" d="[^"]*z[^"]*z"`).FindAllString(page, -1)); n != 1 {
 		t.Errorf("%d bands have a gap; want one", n)
 	}
 }

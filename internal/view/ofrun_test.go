@@ -1,6 +1,7 @@
 package view
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,4 +38,14 @@ func TestReportAccountsForEarlierRun(t *testing.T) {
 	if strings.Contains(b, "offered") || strings.Contains(b, "after-drain") {
 		t.Errorf("it speaks of sending, or of listening on:\n%s", b)
 	}
+}
+
+// number reads a number of a page.
+func number(t testing.TB, s string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }

@@ -54,11 +54,7 @@ func TestOfferedIsDrawnAsPlanned(t *testing.T) {
 	if !strings.Contains(page, "offered, as planned") || strings.Contains(page, "mean of the window") {
 		t.Error("the legend does not say that it is the plan")
 	}
-	line := regexp.MustCompile(`class="line s5 thin" d="M(\S+) (\S+)L(\S+) (\S+)L(\S+) (\S+)L(\S+) (\S+)"`).FindStringSubmatch(page)
-	if line == nil {
-		t.Fatal("there is no line of a step and a ramp")
-	}
-	if line[2] != line[4] || line[4] != line[6] || line[8] == line[6] || line[3] != line[5] {
-		t.Errorf("it is drawn as %v; want a level, and from its end a slope", line[1:])
+	if !regexp.MustCompile(`class="line s5 thin" d="M[\d.]+ [\d.]+h[\d.]+l[\d.]+-[\d.]+"`).MatchString(page) {
+		t.Error("there is no line of a step, and from its end a ramp")
 	}
 }

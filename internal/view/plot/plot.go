@@ -211,18 +211,30 @@ func (p *pen) group(class string, n int, write func()) {
 
 // cells draws a heat map, each shade as one path.
 func (p *pen) cells() {
-	var paths [2][Levels + 1]strings.Builder
-	for _, c := range p.chart.Cells {
+	var paths [2][Levels + 1]path
+	shade := func(c Cell) {
+		of := &paths[0]
+		if c.Apart {
+			of = &paths[1]
+		}
 		x, y := p.x(c.From), p.y(c.Hi)
 		if wide, high := p.x(c.To)-x, p.y(c.Lo)-y; wide > 0 && high > 0 {
-			level := max(1, min(Levels, c.Level))
-			of := &paths[0]
-			if c.Apart {
-				of = &paths[1]
-			}
-			fmt.Fprintf(&of[level], "M%s %sh%sv%sh%sz", num(x), num(y), num(wide), num(high), num(-wide))
+			of[max(1, min(Levels, c.Level))].rect(x, y, wide, high)
 		}
 	}
+	var open Cell // cells of one shade above each other are one rectangle
+	for _, c := range p.chart.Cells {
+		switch alike := c.From == open.From && c.To == open.To && c.Level == open.Level && c.Apart == open.Apart; {
+		case alike && c.Lo == open.Hi:
+			open.Hi = c.Hi
+		case alike && c.Hi == open.Lo:
+			open.Lo = c.Lo
+		default:
+			shade(open)
+			open = c
+		}
+	}
+	shade(open)
 	for i, class := range []string{"heat", "heat apart"} {
 		for level := range paths[i] {
 			if d := paths[i][level].String(); d != "" {
@@ -248,26 +260,30 @@ func (p *pen) rule(r Rule) {
 
 // under draws the strip under the X axis: the marks of each class as one path.
 func (p *pen) under() {
-	p.together(p.chart.Under, func(m Mark) string {
-		from, to := p.x(m.X), p.x(math.Max(m.X, m.To))
-		wide := num(math.Max(1.2, to-from))
-		return fmt.Sprintf("M%s %sh%sv%dh-%sz", num(from), num(top+p.high+2), wide, strip-3, wide)
+	end := map[string]float64{} // of the mark before, by class
+	p.together(p.chart.Under, func(d *path, m Mark) {
+		from := math.Max(p.x(m.X), end[m.Class]) // they are in the order of time, and may overlap
+		to := math.Max(p.x(m.X)+1.2, p.x(math.Max(m.X, m.To)))
+		if to > from {
+			d.rect(from, top+p.high+2, to-from, strip-3)
+			end[m.Class] = to
+		}
 	})
 }
 
 // together draws marks, those of one class as one path.
-func (p *pen) together(marks []Mark, one func(Mark) string) {
+func (p *pen) together(marks []Mark, one func(*path, Mark)) {
 	var classes []string
-	paths := map[string]*strings.Builder{}
+	paths := map[string]*path{}
 	for _, m := range marks {
 		if paths[m.Class] == nil {
 			classes = append(classes, m.Class)
-			paths[m.Class] = new(strings.Builder)
+			paths[m.Class] = new(path)
 		}
-		paths[m.Class].WriteString(one(m))
+		one(paths[m.Class], m)
 	}
 	for _, class := range classes {
-		p.linef(`<path class="%s" d="%s"/>`, escape(class), paths[class])
+		p.linef(`<path class="%s" d="%s"/>`, escape(class), paths[class].String())
 	}
 }
 
@@ -283,9 +299,18 @@ func (p *pen) spans() {
 
 func (p *pen) grid() {
 	base := top + p.high
+	var grid path
+	for _, t := range p.chart.Y.Ticks {
+		grid.move(left, p.y(t.At))
+		grid.line(width-right, p.y(t.At))
+	}
+	for _, t := range p.chart.X.Ticks {
+		grid.move(p.x(t.At), top)
+		grid.line(p.x(t.At), base)
+	}
+	p.linef(`<path class="grid" d="%s"/>`, grid.String())
 	for _, t := range p.chart.Y.Ticks {
 		y := p.y(t.At)
-		p.linef(`<path class="grid" d="M%d %sH%d"/>`, left, num(y), width-right)
 		switch {
 		case t.Text == "":
 		case p.chart.Y.Inside:
@@ -295,13 +320,11 @@ func (p *pen) grid() {
 		}
 	}
 	for i, t := range p.chart.X.Ticks {
-		x := p.x(t.At)
-		p.linef(`<path class="grid" d="M%s %dV%s"/>`, num(x), top, num(base))
 		class := "mid"
 		if len(p.chart.X.Ticks) > 6 && i%2 == 1 {
 			class = "mid n" // narrow screens have no room for it
 		}
-		p.linef(`<text class="%s" x="%s" y="%s">%s</text>`, class, num(x), num(base+p.low+21), escape(t.Text))
+		p.linef(`<text class="%s" x="%s" y="%s">%s</text>`, class, num(p.x(t.At)), num(base+p.low+21), escape(t.Text))
 	}
 	p.linef(`<path class="axis" d="M%d %dV%sH%d"/>`, left, top, num(base), width-right)
 	p.linef(`<text class="faint end name" x="%d" y="%d">%s</text>`, width-right, p.chart.Height-8, escape(p.chart.X.Label))
@@ -309,18 +332,19 @@ func (p *pen) grid() {
 }
 
 func (p *pen) band(b Band) {
-	var d strings.Builder
+	var d path
 	flush := func(part []BandPoint) {
 		if len(part) < 2 {
 			return
 		}
-		for i, at := range part {
-			d.WriteString(step(i) + num(p.x(at.X)) + " " + num(p.y(at.Hi)))
+		d.move(p.x(part[0].X), p.y(part[0].Hi))
+		for _, at := range part[1:] {
+			d.line(p.x(at.X), p.y(at.Hi))
 		}
 		for i := len(part) - 1; i >= 0; i-- {
-			d.WriteString("L" + num(p.x(part[i].X)) + " " + num(p.y(part[i].Lo)))
+			d.line(p.x(part[i].X), p.y(part[i].Lo))
 		}
-		d.WriteString("Z")
+		d.close()
 	}
 	from := 0
 	for i, at := range b.Points {
@@ -330,7 +354,7 @@ func (p *pen) band(b Band) {
 		}
 	}
 	flush(b.Points[from:])
-	if d.Len() > 0 {
+	if d.begun {
 		class := b.Class
 		if len(p.chart.Bands) > mostBands {
 			class += " quiet" // shown when its line is pointed at
@@ -347,39 +371,34 @@ func series(n int) string {
 	return ` data-n="` + strconv.Itoa(n) + `"`
 }
 
-func step(i int) string {
-	if i == 0 {
-		return "M"
-	}
-	return "L"
-}
-
 func (p *pen) line(l Line) {
 	if l.Loose {
 		return
 	}
-	var d strings.Builder
-	n, lone := 0, ""
-	for _, at := range l.Points {
+	var d path
+	joined, lone := false, false
+	for _, at := range append(slices.Clip(l.Points), Point{Y: math.NaN()}) {
 		if math.IsNaN(at.X) || math.IsNaN(at.Y) {
-			d.WriteString(lone) // between two gaps: a dot
-			n, lone = 0, ""
+			if lone { // between two gaps
+				d.dot()
+			}
+			joined, lone = false, false
 			continue
 		}
-		d.WriteString(step(n) + num(p.x(at.X)) + " " + num(p.y(at.Y)))
-		lone = ""
-		switch {
-		case at.Wide > 0:
-			d.WriteString("H" + num(p.x(at.X+at.Wide)))
-		case n == 0:
-			lone = "h.1"
+		x, y := p.x(at.X), p.y(at.Y)
+		if joined {
+			d.line(x, y)
+		} else {
+			d.move(x, y)
 		}
-		n++
+		if at.Wide > 0 {
+			d.line(p.x(at.X+at.Wide), y)
+		}
+		joined, lone = true, !joined && !(at.Wide > 0)
 	}
-	d.WriteString(lone)
-	if d.Len() > 0 && p.chart.Later {
+	if d.begun && p.chart.Later {
 		p.linef(`<path class="line %s"%s/>`, escape(l.Class), series(l.Series))
-	} else if d.Len() > 0 {
+	} else if d.begun {
 		p.linef(`<path class="line %s" d="%s"%s/>`, escape(l.Class), d.String(), series(l.Series))
 	}
 }
@@ -389,20 +408,22 @@ func (p *pen) dots(l Line) {
 		return
 	}
 	p.linef(`<g class="%s"%s>`, escape(l.Class), series(l.Series))
-	var whiskers strings.Builder
+	var whiskers path
 	for _, at := range l.Points {
 		if at.Low == at.High || math.IsNaN(at.Y) {
 			continue
 		}
 		x := p.x(at.X)
-		fmt.Fprintf(&whiskers, "M%s %sV%s", num(x), num(p.y(at.Low)), num(p.y(at.High)))
+		whiskers.move(x, p.y(at.Low))
+		whiskers.line(x, p.y(at.High))
 		for _, end := range []float64{at.Low, at.High} {
 			if !math.IsInf(end, 0) {
-				fmt.Fprintf(&whiskers, "M%s %sh8", num(x-4), num(p.y(end)))
+				whiskers.move(x-4, p.y(end))
+				whiskers.line(x+4, p.y(end))
 			}
 		}
 	}
-	if whiskers.Len() > 0 {
+	if whiskers.begun {
 		p.linef(`<path class="whisker" d="%s"/>`, whiskers.String())
 	}
 	for _, at := range l.Points {
@@ -465,12 +486,13 @@ func (p *pen) marks() {
 		}
 		p.linef(`<path class="mark %s" d="M%s %sv%s"><title>%s</title></path>`, escape(m.Class), num(p.x(m.X)), num(base), num(-p.high), escape(m.Text))
 	}
-	p.together(plain, func(m Mark) string {
+	p.together(plain, func(d *path, m Mark) {
 		up := 9.0
 		if m.Tall {
 			up = p.high
 		}
-		return "M" + num(p.x(m.X)) + " " + num(base) + "v" + num(-up)
+		d.move(p.x(m.X), base)
+		d.line(p.x(m.X), base-up)
 	})
 }
 

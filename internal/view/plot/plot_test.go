@@ -8,6 +8,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -97,7 +98,7 @@ func TestAGapIsAGap(t *testing.T) {
 	c := &Chart{Height: 180, X: Linear(0, 10, 5, "", words), Y: Linear(0, 100, 5, "", words)}
 	c.Lines = []Line{{Class: "s1", Points: []Point{{X: 0, Y: 0}, {X: 1, Y: 100}, {X: 2, Y: math.NaN()}, {X: 5, Y: 50}, {X: 6, Y: math.NaN()}, {X: 9, Y: 0}, {X: 10, Y: 0}}}}
 	// Two points joined, one alone as a dot, two joined; nothing at 2 and 6.
-	if want := `d="M76 126L137.4 26M383 76h.1M628.6 126L690 126"`; !strings.Contains(c.SVG(), want) {
+	if want := `d="M76 126l61.4-100m245.6 50h.1m245.5 50h61.4"`; !strings.Contains(c.SVG(), want) {
 		t.Errorf("no %s in\n%s", want, c.SVG())
 	}
 }
@@ -205,5 +206,63 @@ func TestLinesEndWithTheirNumbers(t *testing.T) {
 	c.Lines = []Line{loose, {Class: "s1", Series: 1, Loose: true, Dots: true, Points: []Point{{X: 2, Y: 2}}}}
 	if svg := c.SVG(); numbers.MatchString(svg) || strings.Contains(svg, `class="line`) || strings.Count(svg, "<circle") != 3 {
 		t.Errorf("points that are not joined have a number or a line: %s", svg)
+	}
+}
+
+// A path is short, and its rounded points do not drift.
+func TestPathIsRelativeWithoutDrift(t *testing.T) {
+	t.Parallel()
+	var d path
+	for _, step := range []func(){
+		func() { d.move(76, 126.04) }, func() { d.line(76.5, 126) }, func() { d.line(99, 126) }, func() { d.line(99, 120.5) },
+		func() { d.line(99.3, 120.2) }, func() { d.line(98.3, 121.2) }, func() { d.line(98.04, 121.2) }, func() { d.move(100, 100) }, func() { d.dot() },
+		func() { d.rect(1, 2, 3, 4) }, func() { d.move(1, 2) }, func() { d.line(1, 2) },
+	} {
+		step()
+	}
+	if got, want := d.String(), "M76 126h23v-5.5l.3-.3-1 1h-.3m2-21.2h.1m-99.1-98h3v4h-3zm0 0"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	d = path{}
+	d.move(0, 0)
+	for i := range 1000 {
+		d.line(float64(i+1)*0.1449, float64(i%2))
+	}
+	x := 0.0
+	for i, n := range regexp.MustCompile(`-?(\d*\.\d+|\d+)`).FindAllString(strings.TrimPrefix(d.String(), "M0 0"), -1) {
+		v, err := strconv.ParseFloat(n, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 && i%2 == 1 { // after the first, a level stroke, come pairs
+			x += v
+		} else if i == 0 {
+			x = v
+		}
+	}
+	if math.Abs(x-144.9) > 0.05 {
+		t.Errorf("the path ends at %v; want 144.9", x)
+	}
+}
+
+// Marks that overlap are one, and cells of one shade above each other are one.
+func TestWhatTouchesIsOneShape(t *testing.T) {
+	t.Parallel()
+	c := &Chart{
+		Height: 190, X: Axis{Max: 100}, Y: Axis{Max: 10},
+		Under: []Mark{{X: 0, To: 10, Class: "stall"}, {X: 5, To: 20, Class: "stall"}, {X: 7, To: 8, Class: "stall"}, {X: 50, To: 60, Class: "stall"}},
+		Cells: []Cell{{0, 50, 0, 2, 1, false}, {0, 50, 2, 5, 1, false}, {0, 50, 5, 6, 2, false}, {0, 50, 6, 7, 2, true}, {50, 100, 0, 2, 1, false}},
+	}
+	svg := c.SVG()
+	for what, want := range map[string]string{
+		"stall":         "M76 128h61.4v7H76zm61.4 0h61.4v7h-61.4zm245.6 0h61.4v7h-61.4z",
+		"heat h1":       "M76 76h307v50H76zm307 30h307v20H383z",
+		"heat h2":       "M76 66h307v10H76z",
+		"heat apart h2": "M76 56h307v10H76z",
+	} {
+		got := regexp.MustCompile(`class="` + what + `" d="([^"]*)"`).FindStringSubmatch(svg)
+		if len(got) != 2 || strings.Count(got[1], "z") != strings.Count(want, "z") {
+			t.Errorf("%s: %q; want as many shapes as %s", what, got, want)
+		}
 	}
 }
