@@ -47,6 +47,8 @@ type frame struct {
 	MoreText string
 	List     *listView
 	Live     *liveView
+	Begins   bool   // it waits for a run that can be stopped
+	Said     string // by that run
 	Start    *startView
 	Starts   bool // has a form that starts runs
 	Footer   string
@@ -99,7 +101,7 @@ type rowView struct {
 
 // frame renders a page.
 func (s *Server) frame(f frame) (answer, error) {
-	t, err := template.New("page").Parse(pageFrame)
+	t, err := template.New("page").Funcs(template.FuncMap{"count": func(n int) string { return quantity.Count(uint64(n)) }}).Parse(pageFrame)
 	if err != nil {
 		return answer{}, fmt.Errorf("the frame of a page: %w", err)
 	}
@@ -153,7 +155,10 @@ func (s *Server) list(r *http.Request) (answer, error) {
 	}
 	switch {
 	case going:
-		l.Note = fmt.Sprintf("weir is reading the folder: %s read so far. Load the page again to see more.", quantity.Counted(so.Read, "run", "runs"))
+		l.Note = "weir looks for new runs. Load the page again to see them."
+		if so.Read > 0 || l.Total == 0 {
+			l.Note = fmt.Sprintf("weir is reading the folder: %s read so far. Load the page again to see more.", quantity.Counted(so.Read, "run", "runs"))
+		}
 	case so.Beyond:
 		l.Note = "The folder holds more runs than weir lists. Serve a part of it."
 	}

@@ -1,26 +1,23 @@
 package serve
 
 import (
+	"bufio"
 	"context"
 	_ "embed" // the script
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/weirmq/weir/internal/compare"
-	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/index"
-	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
-	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -34,6 +31,8 @@ const (
 
 	mostObjectives = 20
 	betweenBeats   = 15 * time.Second // between keep-alives
+	betweenChecks  = 5 * time.Second  // of whether the run's files still change
+	longestCounts  = 4 << 10          // bytes that hold the last line of live.jsonl
 )
 
 //go:embed live.js
@@ -54,7 +53,7 @@ func (s *Server) live(r *http.Request) (answer, error) {
 			return answer{}, listErr
 		}
 		if len(l.Rows) == 0 {
-			a, err := s.frame(frame{Title: "The run in " + dir + " begins", More: "/start", MoreText: "What weir says"})
+			a, err := s.frame(frame{Title: "The run in " + dir + " begins", Begins: true, Said: s.o.Starter.said()})
 			a.refresh = betweenWaits
 			return a, err
 		}
@@ -68,6 +67,9 @@ func (s *Server) live(r *http.Request) (answer, error) {
 	v.Follow, v.Report = "/follow?"+q, "/run?"+q
 	v.planned, v.Plan = s.planned(row.Dir)
 	v.Objectives = v.texts
+	if c, ok := s.latest(row.Dir); ok {
+		v.SoFar = c.words(v.WarmUpS)
+	}
 	return s.frame(frame{Title: "Run " + row.Name, Live: v})
 }
 
@@ -118,7 +120,7 @@ func (s *Server) planned(dir string) (p planned, plan string) {
 			p.texts = strings.Split(strings.Trim(x.Value, "[]"), ", ")
 			p.texts = p.texts[:min(len(p.texts), mostObjectives)]
 		case "faults":
-			parts = append(parts, "faults "+x.Value)
+			parts = append(parts, "faults: "+strings.Trim(x.Value, "[]"))
 		}
 	}
 	return p, strings.Join(parts, ", ")
@@ -139,6 +141,7 @@ type liveView struct {
 	Follow, Report string // URLs
 	Stops          bool   // a form started it, and can stop it
 	Plan           string // what is offered and disturbed, in words
+	SoFar          string // how far it is, for browsers without scripts; "": not known
 	Objectives     []string
 	planned
 }
@@ -184,7 +187,8 @@ type eventText struct {
 	T    float64 `json:"t"`
 	Kind string  `json:"kind"`
 	Text string  `json:"text"`
-	N    uint64  `json:"n"` // times
+	Name string  `json:"name,omitempty"` // of a mark in the charts
+	N    uint64  `json:"n"`              // times
 }
 
 // A news is one update for a reader.
@@ -194,12 +198,13 @@ type news struct {
 	Kept   []objective `json:"objectives,omitempty"`
 	Events []eventText `json:"events,omitempty"`
 	Host   *busyness   `json:"host,omitempty"`
-	From   *float64    `json:"from,omitempty"` // start of the measured window, the zero of time
+	From   *float64    `json:"from,omitempty"`  // start of the measured window, the zero of time
+	Quiet  float64     `json:"quiet,omitempty"` // s since the last change of its files, if that is long
 	Ended  bool        `json:"ended,omitempty"`
 }
 
 func (n *news) empty() bool {
-	return len(n.Points) == 0 && len(n.Counts) == 0 && len(n.Kept) == 0 && len(n.Events) == 0 && n.Host == nil && n.From == nil && !n.Ended
+	return len(n.Points) == 0 && len(n.Counts) == 0 && len(n.Kept) == 0 && len(n.Events) == 0 && n.Host == nil && n.From == nil && n.Quiet == 0 && !n.Ended
 }
 
 // follow streams what is new in a run until it ends. Everything is from the run's folder: a reader that
@@ -246,7 +251,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	}
 	tick := time.NewTicker(updateEvery)
 	defer tick.Stop()
-	beat := time.Now()
+	beat, looked := time.Now(), time.Time{}
 	for over := false; ; {
 		select {
 		case <-ctx.Done():
@@ -257,6 +262,16 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 		}
 		n := c.take()
 		n.Ended = over
+		if !over && time.Since(looked) > betweenChecks {
+			looked = time.Now()
+			changed := s.changed(dir)
+			if changed.IsZero() {
+				return // the folder is gone, which the browser learns when it asks again
+			}
+			if quiet := time.Since(changed); quiet > running {
+				n.Quiet = quiet.Seconds()
+			}
+		}
 		if n.empty() {
 			if time.Since(beat) > betweenBeats {
 				beat = time.Now()
@@ -274,250 +289,58 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A course reads the files of one run for one reader.
-type course struct {
-	index    *index.Index
-	dir      string
-	promised []promised
-
-	mu     sync.Mutex
-	points []point // not sent yet
-	counts []counted
-	kept   []objective
-	events []eventText
-	host   *busyness
-	from   *float64
-}
-
-// take returns what is new.
-func (c *course) take() news {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := news{Points: c.points, Counts: c.counts, Kept: c.kept, Events: c.events, Host: c.host, From: c.from}
-	c.points, c.counts, c.kept, c.events, c.host, c.from = nil, nil, nil, nil, nil, nil
-	return n
-}
-
-// recent appends to a list that keeps the last most items.
-func recent[T any](list []T, x T, most int) []T {
-	if list = append(list, x); len(list) > most {
-		list = slices.Clone(list[len(list)-most:])
-	}
-	return list
-}
-
-// directions are the families of points; the first one present is shown.
-var directions = []string{"e2e", "rtt", "send"}
-
-// intervals reads intervals.hlog. Lines with one end form a point; it is sent when a line with a later end
-// arrives, or the file ends.
-func (c *course) intervals(ctx context.Context) {
-	f, err := c.tail(ctx, result.FileIntervals)
-	if err != nil {
-		return
-	}
-	defer f.close()
-	log := result.NewLogReader(f)
-	sum, from, to, phase := map[string]*measure.Counts{}, int64(0), int64(-1), ""
-	tell := func() {
-		if to < 0 || len(sum) == 0 {
-			return
-		}
-		p := pointOf(sum, from, to, phase)
-		c.mu.Lock()
-		c.points = recent(c.points, p, mostPoints)
-		c.kept = c.soFar()
-		c.mu.Unlock()
-		clear(sum)
-	}
-	for {
-		line, err := log.NextOf(func(tag string) bool { _, _, ok := familyOf(tag); return ok })
-		if errors.Is(err, result.ErrMalformed) {
-			continue
-		}
-		if err != nil {
-			tell()
-			return
-		}
-		family, ph, ok := familyOf(line.Tag)
-		if !ok || line.Counts == nil {
-			continue
-		}
-		if line.To != to {
-			tell()
-			from, to = line.From, line.To
-		}
-		phase = ph
-		for i := range c.promised {
-			if x := &c.promised[i]; x.family == family && ph == measure.Measure.String() {
-				x.sum.Merge(line.Counts)
-			}
-		}
-		if sum[family] == nil {
-			sum[family] = new(measure.Counts)
-		}
-		sum[family].Merge(line.Counts)
-	}
-}
-
-// A promised is an objective about a percentile, and the samples for it.
-type promised struct {
-	judge.Objective
-	text    string // as in the scenario
-	family  string
-	percent float64
-	sum     *measure.Counts
-}
-
-// percentilesIn returns the objectives about percentiles. The others are judged at the end.
-func percentilesIn(texts []string) (all []promised) {
-	for _, text := range texts {
-		o, err := judge.ParseObjective(text)
+// changed is when a file of a run last changed; zero if there is none.
+func (s *Server) changed(dir string) (last time.Time) {
+	for _, name := range []string{result.FileScenario, result.FileEnvironment, result.FileEvents, result.FileHost, result.FileIntervals, result.FileLive} {
+		f, err := s.o.Index.File(dir, name)
 		if err != nil {
 			continue
 		}
-		of, service := o.Latency()
-		if p, ok := o.Percentile(); ok {
-			x := promised{o, text, of + ".response", p, new(measure.Counts)}
-			if service {
-				x.family = of + ".service"
-			}
-			all = append(all, x)
+		if at, err := f.Stat(); err == nil && at.ModTime().After(last) {
+			last = at.ModTime()
 		}
+		_ = f.Close() // only read
 	}
-	return all
+	return last
 }
 
-// soFar returns how the objectives stand that have samples.
-func (c *course) soFar() (all []objective) {
-	for _, x := range c.promised {
-		if x.sum.Total() > 0 {
-			ns := x.sum.Percentile(x.percent)
-			all = append(all, objective{x.text, ns, x.Met(float64(ns))})
-		}
-	}
-	return all
-}
-
-// counted reads live.jsonl.
-func (c *course) counted(ctx context.Context) {
-	f, err := c.tail(ctx, result.FileLive)
+// latest reads how far a run is by its files.
+func (s *Server) latest(dir string) (last counted, ok bool) {
+	f, err := s.o.Index.File(dir, result.FileLive)
 	if err != nil {
-		return
+		return last, false
 	}
-	defer f.close()
-	for x, err := range result.AllProgress(f) {
+	defer func() { _ = f.Close() }()
+	var in io.Reader = f
+	if _, err := f.Seek(-longestCounts, io.SeekEnd); err == nil { // else it is shorter
+		end := bufio.NewReader(f)
+		_, _ = end.ReadString('\n') // part of a line
+		in = io.MultiReader(strings.NewReader(fmt.Sprintf("{\"schema\": %q}\n", result.SchemaLive)), end)
+	}
+	for x, err := range result.AllProgress(in) {
 		if err != nil {
-			return
+			break
 		}
-		c.mu.Lock()
-		c.counts = recent(c.counts, counted{float64(x.TNS) / 1e9, x.Scheduled, x.Confirmed, x.Received, x.Failed, x.Dropped, x.Missed, x.Backlog}, mostPoints)
-		c.mu.Unlock()
+		last, ok = countedOf(x), true
 	}
+	return last, ok
 }
 
-// familyOf splits a tag such as send.service.measure. ok is false for anything but services and responses
-// of a direction.
-func familyOf(tag string) (family, phase string, ok bool) {
-	i := strings.LastIndexByte(tag, '.')
-	if i < 0 {
-		return "", "", false
-	}
-	direction, name, _ := strings.Cut(tag[:i], ".")
-	return tag[:i], tag[i+1:], slices.Contains(directions, direction) && (name == "service" || name == "response")
+func countedOf(x result.Progress) counted {
+	return counted{float64(x.TNS) / 1e9, x.Scheduled, x.Confirmed, x.Received, x.Failed, x.Dropped, x.Missed, x.Backlog}
 }
 
-func pointOf(sum map[string]*measure.Counts, from, to int64, phase string) point {
-	p := point{T: float64(to) / 1e9, Phase: phase}
-	rate := func(families ...string) *float64 {
-		for _, f := range families {
-			if c := sum[f]; c != nil && to > from {
-				perS := float64(c.Total()) * 1e9 / float64(to-from)
-				return &perS
-			}
-		}
-		return nil
+// words says how far a run is, counted from the end of the warm-up.
+func (c counted) words(warmUpS float64) string {
+	s := fmt.Sprintf("At %.0f s: offered %s, confirmed %s, delivered %s, failed %s", math.Round(c.T-warmUpS)+0, quantity.Count(c.Offered), quantity.Count(c.Sent), quantity.Count(c.Came), quantity.Count(c.Failed))
+	if c.Dropped > 0 {
+		s += ", dropped " + quantity.Count(c.Dropped)
 	}
-	p.Sent, p.Received = rate("send.service", "send.response"), rate("e2e.service", "e2e.response", "rtt.service", "rtt.response")
-	for _, name := range []string{"response", "service"} {
-		for _, d := range directions {
-			c := sum[d+"."+name]
-			if c == nil || c.Total() == 0 {
-				continue
-			}
-			p50, p99 := c.Percentile(50), c.Percentile(99)
-			p.Of, p.P50, p.P99 = d+" "+name, &p50, &p99
-			return p
-		}
+	if c.Lost > 0 {
+		return s + ", lost so far " + quantity.Count(c.Lost)
 	}
-	return p
+	return s + ", none known to be lost"
 }
 
-// happened reads events.jsonl.
-func (c *course) happened(ctx context.Context) {
-	f, err := c.tail(ctx, result.FileEvents)
-	if err != nil {
-		return
-	}
-	defer f.close()
-	for e, err := range result.Events(f) {
-		if err != nil {
-			return
-		}
-		c.mu.Lock()
-		if e.Kind == "phase" && e.Text == measure.Measure.String() {
-			c.from = new(float64(e.TNS) / 1e9)
-		}
-		text := eventText{float64(e.TNS) / 1e9, layout.Printable(cutTo(e.Kind, 40)), layout.Printable(cutTo(e.Text, 300)), max(1, e.Count)}
-		if n := len(c.events); n > 0 && e.Kind == "hiccup" && c.events[n-1].Kind == e.Kind { // of many in a row the last one
-			text.N += c.events[n-1].N
-			c.events = c.events[:n-1]
-		}
-		c.events = recent(c.events, text, mostEvents)
-		c.mu.Unlock()
-	}
-}
-
-func cutTo(s string, n int) string {
-	if len(s) > n {
-		return strings.ToValidUTF8(s[:n], "") + "…"
-	}
-	return s
-}
-
-// sampled reads host.jsonl.
-func (c *course) sampled(ctx context.Context) {
-	f, err := c.tail(ctx, result.FileHost)
-	if err != nil {
-		return
-	}
-	defer f.close()
-	for x, err := range result.Samples(f) {
-		if err != nil {
-			return
-		}
-		if busy, ok := busyOf(&x.Host); ok && x.Agent == "" {
-			c.mu.Lock()
-			c.host = &busyness{float64(x.ToNS) / 1e9, busy}
-			c.mu.Unlock()
-		}
-	}
-}
-
-// busyOf is the busy fraction of all cores.
-func busyOf(h *host.HostSample) (float64, bool) {
-	if h.UserS == nil || h.SystemS == nil || h.IdleS == nil {
-		return 0, false
-	}
-	worked, idle := *h.UserS+*h.SystemS, *h.IdleS
-	if h.StealS != nil {
-		worked += *h.StealS
-	}
-	if h.IOWaitS != nil {
-		idle += *h.IOWaitS
-	}
-	if worked+idle <= 0 {
-		return 0, false
-	}
-	return worked / (worked + idle), true
-}
+// stages are the words for the phases of a run.
+var stages = map[string]string{"warmup": "the warm-up begins", "measure": "the measured window begins", "drain": "the drain begins"}

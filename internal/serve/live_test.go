@@ -169,8 +169,64 @@ func TestPageFollowsRunToEnd(t *testing.T) {
 	if status, head, _ := get(t, srv.URL+"/live?dir=now", nil); status != 303 || head.Get("Location") != "/run?dir=now" {
 		t.Errorf("after the end the live page answers %d, %s", status, head.Get("Location"))
 	}
-	if len(events) != 1 || events[0].Kind != "hiccup" || !strings.HasPrefix(events[0].Text, "a pause") || strings.Contains(events[0].Text, "\u202e") || events[0].N != 2 {
+	if len(events) != 1 || events[0].Kind != "hiccup" || !strings.HasPrefix(events[0].Text, "the host stood still: a pause") || strings.Contains(events[0].Text, "\u202e") || events[0].N != 2 {
 		t.Errorf("events %+v", events)
+	}
+}
+
+// A killed run never ends. Its page says so, and that of a run whose folder goes ends.
+func TestPageOfKilledRun(t *testing.T) {
+	dir := t.TempDir()
+	g := begins(t, filepath.Join(dir, "now"))
+	var sum result.Progress
+	for n := range 100 { // more than what is read of the file's end
+		iv := &measure.Interval{From: int64(n) * 1e9, To: int64(n+1) * 1e9}
+		iv.Counters[measure.Measure] = measure.Counters{Scheduled: 1000, Sent: 1000, Confirmed: 990, Received: 980, Failed: 1}
+		if err := g.folder.AppendProgress(sum.Add(iv)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.folder.AppendEvent(result.Event{TNS: 3e9, Kind: "injected", Text: "kill server-1", Count: 1}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(g.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if err := os.Chtimes(filepath.Join(g.dir, f.Name()), time.Time{}, time.Now().Add(-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv := serving(t, dir, Options{})
+	for _, want := range []string{"it waits, or was killed", "At 100 s: offered 100,000, confirmed 99,000, delivered 98,000, failed 100, none known to be lost."} {
+		if _, _, body := get(t, srv.URL+"/live?dir=now", nil); !strings.Contains(body, want) {
+			t.Errorf("the page does not say %q: %s", want, afterStyle(body))
+		}
+	}
+	s := follows(t, srv.URL+"/follow?dir=now")
+	var quiet float64
+	var events []eventText
+	for quiet == 0 || len(events) == 0 {
+		x, ok := s.next()
+		if !ok {
+			t.Fatal("the stream ended")
+		}
+		quiet, events = max(quiet, x.Quiet), append(events, x.Events...)
+	}
+	if quiet < 55 || quiet > 120 {
+		t.Errorf("its files are quiet for %g s, want a minute", quiet)
+	}
+	if want := (eventText{T: 3, Kind: "injected", Text: "fault: kill server-1", Name: "kill server-1", N: 1}); events[0] != want {
+		t.Errorf("the fault is %+v, want %+v", events[0], want)
+	}
+	if err := os.RemoveAll(g.dir); err != nil {
+		t.Fatal(err)
+	}
+	for ok := true; ok; {
+		if _, ok = s.next(); s.t.Context().Err() != nil {
+			t.Fatal("the stream goes on without the folder")
+		}
 	}
 }
 

@@ -198,6 +198,16 @@ func (st *Starter) folder() string {
 	return st.going.Folder
 }
 
+// said is the latest output of the current run.
+func (st *Starter) said() string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.going == nil {
+		return ""
+	}
+	return readable(st.going.said.String())
+}
+
 // check has weir explain a scenario, without running it.
 func (st *Starter) check(ctx context.Context, scenario string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestCheck)

@@ -77,6 +77,9 @@ func TestFormStartsAndStopsRun(t *testing.T) {
 	if status, _ := post(t, srv, "/start", good, nil); status != 303 {
 		t.Fatalf("a start: status %d, want 303", status)
 	}
+	if status, _, body := get(t, srv.URL+"/live?dir=new", withToken); status != 200 || !strings.Contains(body, `action="/stop"`) {
+		t.Errorf("the page of a run that begins: status %d\n%s", status, afterStyle(body))
+	}
 	until(t, "the page has the run that goes on", func() bool {
 		_, _, body := get(t, srv.URL+"/start", withToken)
 		return strings.Contains(body, "The run in new goes on since") && strings.Contains(body, `href="/live?dir=new"`)

@@ -42,6 +42,26 @@ var eventWords = map[string]string{
 	"churn":        "a consumer closed",
 }
 
+// EventLine says an event in words; "" if it is not worth a line.
+func EventLine(kind, text string) string {
+	text = cleaned(text)
+	if kind == "gc" {
+		stops, short := collected(text)
+		if short {
+			return ""
+		}
+		text = stops
+	}
+	what := eventWords[kind]
+	if what == "" {
+		what = strings.ReplaceAll(cleaned(kind), "-", " ")
+	}
+	if text == "" {
+		return what
+	}
+	return what + ": " + text
+}
+
 // repeatedEvents groups recurring events.
 type repeatedEvents struct {
 	from  int64 // the end of the warm-up, since the epoch
@@ -58,25 +78,13 @@ type repeatedEvent struct {
 
 // tell returns the line for an event, "" if it is only counted.
 func (r *repeatedEvents) tell(at int64, kind, text string) string {
-	text = cleaned(text)
-	if kind == "gc" {
-		stops, short := collected(text)
-		if short {
-			return ""
-		}
-		text = stops
+	line := EventLine(kind, text)
+	if line == "" {
+		return ""
 	}
-	what := eventWords[kind]
-	if what == "" {
-		what = strings.ReplaceAll(cleaned(kind), "-", " ")
-	}
-	line := what
-	if text != "" {
-		line += ": " + text
-	}
-	key := kind + " " + numberless(text)
+	key := kind + " " + numberless(line)
 	if kind == "server" { // each server is a process of its own
-		key = kind + " " + text
+		key = line
 	}
 	e := r.of[key]
 	if e == nil && len(r.of) >= mostEventKinds {
