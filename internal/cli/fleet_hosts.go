@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// hostsToken is how long agents on hosts may join. It is revoked when they are ended.
+	// hostsToken is how long agents on hosts may join, at most: it ends with the process that started them.
 	hostsToken = 30 * 24 * time.Hour
 	// hostsWait is how long they may take to come once they run.
 	hostsWait = 20 * time.Second
@@ -173,8 +173,9 @@ func (e *env) hostsOf(file string) (f *hosts.File, ssh string, err error) {
 	return f, ssh, nil
 }
 
-// bringing returns how agents come to hosts, with a token of theirs until revoke.
-func (e *env) bringing(f *hosts.File, ssh string) (o hosts.Options, revoke func() error, err error) {
+// bringing returns how agents come to hosts, with a folder for sockets and a token. end removes both, and both end
+// with this process.
+func (e *env) bringing(ctx context.Context, f *hosts.File, ssh string) (o hosts.Options, end func() error, err error) {
 	o = hosts.Options{File: f, SSH: ssh}
 	if o.Listen, o.Reach, err = admission.Reachable(f.Listen); err != nil {
 		return o, nil, fmt.Errorf("listen: %w", err)
@@ -183,14 +184,26 @@ func (e *env) bringing(f *hosts.File, ssh string) (o hosts.Options, revoke func(
 	if err != nil {
 		return o, nil, err
 	}
-	token, err := keep.New(hostsToken, time.Now())
+	dir, err := admission.StateDir(e.Env)
 	if err != nil {
+		return o, nil, err
+	}
+	var remove func()
+	if o.Dir, remove, err = hosts.NewDir(ctx, dir); err != nil {
+		return o, nil, err
+	}
+	token, err := keep.NewWhile(filepath.Join(o.Dir, hosts.Lock), hostsToken, time.Now())
+	if err != nil {
+		remove()
 		return o, nil, err
 	}
 	o.Join = func(at string) string {
 		return admission.Address{Scheme: admission.SchemeWeir, Host: at, Pin: keep.Pin(), Token: token}.Reveal()
 	}
-	return o, func() error { return keep.Revoke(token.ID()) }, nil
+	return o, func() error {
+		defer remove()
+		return keep.Revoke(token.ID())
+	}, nil
 }
 
 // inspect waits for the agents of hosts, and has them look at their hosts.
@@ -239,12 +252,12 @@ func (e *env) keepHosts(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	o, revoke, err := e.bringing(f, ssh)
+	o, end, err := e.bringing(ctx, f, ssh)
 	if err != nil {
 		return err
 	}
 	err = hosts.Keep(ctx, dir, args[0], o, e.Stdin, e.Stdout)
-	return errors.Join(err, revoke())
+	return errors.Join(err, end())
 }
 
 // dial is `weir internal dial ADDRESS`: it says whether this host reaches an address.
@@ -331,27 +344,9 @@ func (p *gathering) bring(ctx context.Context, e *env, quiet bool) (down func() 
 
 // brought starts the agents. end removes what they need on this host.
 func (p *gathering) brought(ctx context.Context, e *env, quiet bool) (agents *hosts.Agents, end func() error, err error) {
-	o, revoke, err := e.bringing(p.file, p.ssh)
+	o, end, err := e.bringing(ctx, p.file, p.ssh)
 	if err != nil {
 		return nil, nil, err
-	}
-	end = revoke
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, end())
-		}
-	}()
-	dir, err := admission.StateDir(e.Env)
-	if err != nil {
-		return nil, nil, err
-	}
-	var remove func()
-	if o.Dir, remove, err = hosts.NewDir(ctx, dir); err != nil {
-		return nil, nil, err
-	}
-	end = func() error {
-		remove()
-		return revoke()
 	}
 	o.Note = func(host, text string) {
 		if !quiet {
@@ -359,6 +354,8 @@ func (p *gathering) brought(ctx context.Context, e *env, quiet bool) (agents *ho
 		}
 	}
 	o.Lost = func(host string, why error) { e.say("weir: %s: its agent ended: %v", host, why) }
-	agents, err = hosts.Up(ctx, o)
-	return agents, end, err
+	if agents, err = hosts.Up(ctx, o); err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return agents, end, nil
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
@@ -253,6 +254,20 @@ func (f *sshFleet) hosts(lines ...string) string {
 // at is a line of a host.
 func (f *sshFleet) at(name, user, more string) string {
 	return fmt.Sprintf("%s: {ssh: %s@%s%s}", name, user, f.nets.Addr(name[:1]), more)
+}
+
+// tokens are those with which agents may join.
+func (f *sshFleet) tokens() []admission.Issued {
+	f.t.Helper()
+	keep, err := admission.Open(f.path("hub/state"), time.Now())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	all, err := keep.List()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(i admission.Issued) bool { return i.Revoked || i.Ended() })
 }
 
 func (f *sshFleet) three() string {
@@ -526,8 +541,14 @@ func TestHostsBySSHEndInTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = run()
+	if tokens := f.tokens(); len(tokens) != 1 {
+		t.Errorf("in a run: tokens %+v; want its own", tokens)
+	}
 	p.signal(t, syscall.SIGKILL)
 	p.end(t)
+	if tokens := f.tokens(); len(tokens) != 0 {
+		t.Errorf("weir was killed: its token still admits agents: %+v", tokens)
+	}
 	for _, host := range []string{"a", "b", "c"} {
 		for limit := time.Now().Add(time.Minute); len(f.processes(host)) > f.before[host]; time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(limit) {

@@ -20,9 +20,21 @@ const poll = 50 * time.Millisecond
 
 // Open locks an open file until it is closed. The error wraps ErrHeld if another process, or this one
 // through another open file, holds the lock.
-func Open(f *os.File) error {
+func Open(f *os.File) error { return lock(f, syscall.LOCK_EX) }
+
+// Held reports whether a process holds the lock of the file at path. It creates nothing, and several may ask at once.
+func Held(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	return errors.Is(lock(f, syscall.LOCK_SH), ErrHeld)
+}
+
+func lock(f *os.File, how int) error {
 	for {
-		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		switch err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); {
 		case err == nil:
 			return nil
 		case errors.Is(err, syscall.EINTR):

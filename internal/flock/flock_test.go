@@ -23,10 +23,16 @@ func TestLockIsHeldUntilClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = other.Close() }()
+	if !Held(path) || !Held(path) {
+		t.Error("not held")
+	}
 	if err := Open(other); !errors.Is(err, ErrHeld) {
 		t.Errorf("through another file: %v; want ErrHeld", err)
 	}
 	_ = f.Close()
+	if Held(path) {
+		t.Error("held after it was closed")
+	}
 	if err := Open(other); err != nil {
 		t.Errorf("after it was closed: %v", err)
 	}

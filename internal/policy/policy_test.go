@@ -387,6 +387,7 @@ var ownFiles = map[string]string{
 	"internal/broker":            "its own installs, states and logs",
 	"internal/buildinfo":         "its own program",
 	"internal/fleet":             "its own state",
+	"internal/flock":             "locks",
 	"internal/fleet/admission":   "its own certificate and tokens",
 	"internal/fleet/hosts":       "its own state",
 	"internal/pace":              "/proc",

@@ -19,7 +19,12 @@ type Issued struct {
 	Made    time.Time `json:"made"`
 	Ends    time.Time `json:"ends"`
 	Revoked bool      `json:"revoked"`
+	// While is a file whose lock is held by the process that the token is for; "": it ends with no process.
+	While string `json:"while,omitempty"`
 }
+
+// Ended reports whether the process that the token is for has ended, however it ended.
+func (i *Issued) Ended() bool { return i.While != "" && !flock.Held(i.While) }
 
 // Limits of the list.
 const (

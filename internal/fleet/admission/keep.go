@@ -222,6 +222,12 @@ const (
 
 // New creates a token that expires after life, to the second, and adds it to the list.
 func (k *Keep) New(life time.Duration, now time.Time) (Token, error) {
+	return k.NewWhile("", life, now)
+}
+
+// NewWhile is New for a token that also ends with the lock of a file (flock), at its absolute path: with the process
+// that has locked it.
+func (k *Keep) NewWhile(while string, life time.Duration, now time.Time) (Token, error) {
 	if life < MinLife || life > MaxLife {
 		return Token{}, fmt.Errorf("a token of %v (%v to %v)", life, MinLife, MaxLife)
 	}
@@ -236,7 +242,7 @@ func (k *Keep) New(life time.Duration, now time.Time) (Token, error) {
 		if len(all) >= maxIssued {
 			return nil, fmt.Errorf("there are %d tokens, the most that weir keeps (remove %s; all tokens end with it)", len(all), fileTokens)
 		}
-		return append(all, Issued{ID: t.id, Made: now.UTC().Truncate(time.Second), Ends: t.Ends()}), nil
+		return append(all, Issued{ID: t.id, Made: now.UTC().Truncate(time.Second), Ends: t.Ends(), While: while}), nil
 	})
 	if err != nil {
 		return Token{}, fmt.Errorf("writing down a new token: %w", err)
@@ -304,6 +310,9 @@ func (k *Keep) good(t Token, now time.Time) error {
 	}
 	if all[i].Revoked {
 		return fmt.Errorf("%w: %s", ErrRevoked, t.id)
+	}
+	if all[i].Ended() {
+		return fmt.Errorf("token %s %w with the weir that made it for its agents", t.id, ErrExpired)
 	}
 	return nil
 }

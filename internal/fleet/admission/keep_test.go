@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/internal/flock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -96,6 +98,45 @@ func TestTokensValidUntilExpiryOrRevocation(t *testing.T) {
 	}
 }
 
+// The token of a process ends with its lock, also of a process that was killed.
+func TestTokenEndsWithItsProcess(t *testing.T) {
+	k := keep(t)
+	path := filepath.Join(t.TempDir(), "lock")
+	held, err := flock.Try(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := k.NewWhile(path, time.Hour, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewAuthenticator(k, "v1", func() time.Time { return noon })
+	join := func() error { return d.Admit(joining(t, d, x, nil, nil)) }
+	if _, err := k.Check(x.Reveal(), noon); err != nil || join() != nil {
+		t.Errorf("while the lock is held: %v, %v", err, join())
+	}
+	_ = held.Close()
+	for range 2 {
+		var all sync.WaitGroup
+		for range 16 { // asking does not make it look held
+			all.Go(func() {
+				if _, err := k.Check(x.Reveal(), noon); !errors.Is(err, ErrExpired) {
+					t.Errorf("after the lock: %v; want %v", err, ErrExpired)
+				}
+			})
+		}
+		all.Wait()
+		if err := join(); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), "with the weir that made it") {
+			t.Errorf("joining after the lock: %v; want %v", err, ErrExpired)
+		}
+		_ = os.Remove(path)
+	}
+	all, err := k.List()
+	if err != nil || len(all) != 1 || !all[0].Ended() {
+		t.Errorf("%+v, %v; want one that ended", all, err)
+	}
+}
+
 func TestTokenListHasNoSecrets(t *testing.T) {
 	k := keep(t)
 	a, b := token(t, k, time.Hour), token(t, k, 60*24*time.Hour)
@@ -103,7 +144,7 @@ func TestTokenListHasNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := k.List()
-	if err != nil || len(all) != 2 || all[0] != (Issued{a.ID(), noon, a.Ends(), false}) || all[1] != (Issued{b.ID(), noon, b.Ends(), true}) {
+	if err != nil || len(all) != 2 || all[0] != (Issued{a.ID(), noon, a.Ends(), false, ""}) || all[1] != (Issued{b.ID(), noon, b.Ends(), true, ""}) {
 		t.Errorf("%+v, %v; want %s and, revoked, %s", all, err, a.ID(), b.ID())
 	}
 	text, _ := os.ReadFile(filepath.Join(k.dir, fileTokens))

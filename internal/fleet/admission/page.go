@@ -28,7 +28,7 @@ func (x *Tokens) Show(p *layout.Page, now time.Time) {
 		switch {
 		case t.Revoked:
 			state = "revoked"
-		case !now.Before(t.Ends):
+		case !now.Before(t.Ends), t.Ended():
 			state = "ended"
 		}
 		tokens.Row(t.ID, t.Made.Local().Format(time.RFC3339), t.Ends.Local().Format(time.RFC3339), state)

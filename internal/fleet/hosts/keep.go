@@ -154,11 +154,6 @@ func Keep(ctx context.Context, dir, file string, o Options, stdin io.Reader, std
 			abort()
 		}
 	}()
-	var remove func()
-	if o.Dir, remove, err = NewDir(ctx, dir); err != nil {
-		return err
-	}
-	defer remove()
 	k := &Kept{Schema: schemaKept, File: file, Listen: o.Listen, Keeper: os.Getpid(), Since: time.Now().UTC().Truncate(time.Second)}
 	write := func() error {
 		b, err := json.MarshalIndent(k, "", "  ")
@@ -216,7 +211,7 @@ func Keep(ctx context.Context, dir, file string, o Options, stdin io.Reader, std
 
 // Look returns the fleet that is up; ErrDown if there is none.
 func Look(dir string) (*Kept, error) {
-	if !isHeld(dir) {
+	if !flock.Held(filepath.Join(dir, fileHeld)) {
 		return nil, ErrDown
 	}
 	k, err := read(dir)
@@ -235,23 +230,11 @@ func read(dir string) (*Kept, error) {
 	return k, userfile.JSON(b, schemaKept, k)
 }
 
-// isHeld reports whether there is a keeper.
-func isHeld(dir string) bool {
-	if _, err := os.Stat(filepath.Join(dir, fileHeld)); err != nil {
-		return false
-	}
-	f, err := flock.Try(filepath.Join(dir, fileHeld))
-	if err == nil {
-		_ = f.Close()
-	}
-	return errors.Is(err, flock.ErrHeld)
-}
-
 // Down ends the fleet that is up, and returns when its keeper is gone.
 func Down(ctx context.Context, dir string) (*Kept, error) {
 	k, err := Look(dir)
 	if err != nil {
-		if !isHeld(dir) { // what a keeper left that was killed
+		if !flock.Held(filepath.Join(dir, fileHeld)) { // what a keeper left that was killed
 			_ = os.Remove(filepath.Join(dir, fileKept))
 		}
 		return nil, err
@@ -262,7 +245,7 @@ func Down(ctx context.Context, dir string) (*Kept, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, downLimit)
 	defer cancel()
-	for isHeld(dir) {
+	for flock.Held(filepath.Join(dir, fileHeld)) {
 		select {
 		case <-time.After(poll):
 		case <-ctx.Done():

@@ -389,6 +389,9 @@ func Purge(ctx context.Context, o Options) error {
 	return errors.Join(err, a.Down())
 }
 
+// Lock is the file in a folder of NewDir that is locked while its process lives.
+const Lock = "lock"
+
 // NewDir makes a folder for sockets in the private folder below, and removes those of processes that were
 // killed.
 func NewDir(ctx context.Context, below string) (dir string, remove func(), err error) {
@@ -402,7 +405,7 @@ func NewDir(ctx context.Context, below string) (dir string, remove func(), err e
 		return "", nil, err
 	}
 	for _, dir := range old {
-		if held, err := flock.Try(filepath.Join(dir, "lock")); err == nil {
+		if held, err := flock.Try(filepath.Join(dir, Lock)); err == nil {
 			_ = os.RemoveAll(dir)
 			_ = held.Close()
 		}
@@ -410,7 +413,7 @@ func NewDir(ctx context.Context, below string) (dir string, remove func(), err e
 	if dir, err = os.MkdirTemp(below, "ssh-"); err != nil { // mode 0700
 		return "", nil, err
 	}
-	held, err := flock.Try(filepath.Join(dir, "lock"))
+	held, err := flock.Try(filepath.Join(dir, Lock))
 	if err != nil {
 		return "", nil, err
 	}
