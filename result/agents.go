@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -85,13 +86,13 @@ type Absence struct {
 
 // An AgentClock compares an agent's clock with the coordinator's.
 type AgentClock struct {
-	Same      bool    `json:"same"`             // it is the coordinator's own clock
-	OffsetNS  int64   `json:"offset_ns"`        // what to add to its readings, at the epoch
-	DriftPPB  int64   `json:"drift_ppb"`        // growth of the offset in ns per second
-	BoundNS   *int64  `json:"bound_ns"`         // error bound of its corrected instants, over the run; nil if unknown
-	Steps     []Step  `json:"steps,omitempty"`  // detected clock steps
-	Exchanges int     `json:"exchanges"`        // number of clock exchanges behind this
-	Chrony    *Chrony `json:"chrony,omitempty"` // nil if chrony reports nothing on either host
+	Same      bool        `json:"same"`             // it is the coordinator's own clock
+	OffsetNS  int64       `json:"offset_ns"`        // what to add to its readings, at the epoch
+	DriftPPB  int64       `json:"drift_ppb"`        // growth of the offset in ns per second
+	BoundNS   *int64      `json:"bound_ns"`         // error bound of its corrected instants, over the run; nil if unknown
+	Steps     []Step      `json:"steps,omitempty"`  // detected clock steps
+	Exchanges int         `json:"exchanges"`        // number of clock exchanges behind this
+	Daemon    *TimeDaemon `json:"chrony,omitempty"` // nil if no time daemon speaks for both hosts; the key is older than ptp4l's
 
 	// Course is the offset over the run: a line, or several with a step between each pair.
 	Course []ClockLine `json:"course,omitempty"`
@@ -110,13 +111,17 @@ type ClockLine struct {
 	BoundNS  int64 `json:"bound_ns"`  // the true offset is no further from the line than that
 }
 
-// A Chrony compares what chrony reports for the wall clocks of an agent's host and of the
+// A TimeDaemon compares what the time daemons report for the wall clocks of an agent's host and of the
 // coordinator's with the measured offset.
-type Chrony struct {
-	BoundNS int64 `json:"bound_ns"` // maximum difference of the two wall clocks, according to chrony
-	Agrees  bool  `json:"agrees"`   // the two are compatible
-	ApartNS int64 `json:"apart_ns"` // excess of the difference over both bounds; 0 if they agree
+type TimeDaemon struct {
+	By      string `json:"by,omitempty"` // ptp4l or chrony; "": chrony, in results of older versions
+	BoundNS int64  `json:"bound_ns"`     // maximum difference of the two wall clocks, according to it
+	Agrees  bool   `json:"agrees"`       // the two are compatible
+	ApartNS int64  `json:"apart_ns"`     // excess of the difference over both bounds; 0 if they agree
 }
+
+// Name is the name of the daemon.
+func (d *TimeDaemon) Name() string { return cmp.Or(d.By, "chrony") }
 
 // A Step is where one of the two clocks was set, or the rate of either changed.
 type Step struct {

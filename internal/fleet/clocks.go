@@ -38,7 +38,7 @@ type Watch struct {
 	Course    offset.Course // over the run; empty for the coordinator's own clock
 	Steps     []offset.Step // of the course, in ns since the run's epoch
 	Exchanges int
-	Chrony    *Checked // nil if unknown
+	Daemon    *Checked // nil if unknown
 }
 
 // clocks compares the agents' clocks with the coordinator's. Agents that read one clock share its

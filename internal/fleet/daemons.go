@@ -12,6 +12,7 @@ import (
 // A Checked compares an agent's measured clock offset with what the time daemons of both hosts report, at
 // the start and the end of the run.
 type Checked struct {
+	By      string // name of the daemons
 	Agrees  bool
 	BoundNS int64 // the daemons' error bound, the worse of the two
 	ApartNS int64 // largest disagreement beyond all bounds; 0: they agree
@@ -34,7 +35,7 @@ func (x *Watch) checked(theirs, own []host.Daemon) *Checked {
 			continue
 		}
 		if c == nil {
-			c = &Checked{Agrees: true}
+			c = &Checked{By: theirs[i].Name, Agrees: true}
 		}
 		c.BoundNS = max(c.BoundNS, theirs[i].BoundNS+own[i].BoundNS)
 		c.ApartNS = max(c.ApartNS, apart)
@@ -59,10 +60,10 @@ func (d *drive) daemon(ctx context.Context) {
 
 // check compares an agent's clock with the time daemons. The lock must be held.
 func (d *drive) check(i int, w *Watch, theirs []host.Daemon) {
-	w.Chrony = w.checked(theirs, d.own)
-	if w.Chrony == nil || w.Chrony.Agrees {
+	w.Daemon = w.checked(theirs, d.own)
+	if w.Daemon == nil || w.Daemon.Agrees {
 		return
 	}
 	d.c.Event(i, engine.Event{At: d.c.Now(), Kind: "clock", Text: fmt.Sprintf(
-		"its measured offset differs from chrony's view of both wall clocks, by %v more than both bounds allow", time.Duration(w.Chrony.ApartNS))})
+		"its measured offset differs from %s's view of both wall clocks, by %v more than both bounds allow", w.Daemon.By, time.Duration(w.Daemon.ApartNS))})
 }

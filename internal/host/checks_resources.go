@@ -151,6 +151,23 @@ func checkBacklog(o *observed) Finding {
 }
 
 func checkTime(o *observed) Finding {
+	f := checkKernelTime(o)
+	sets := 0
+	for _, d := range o.daemons {
+		if d.Name != "" {
+			f.Found += "; " + d.String()
+		}
+		if d.Steers {
+			sets++
+		}
+	}
+	if sets > 1 {
+		return warn(f.Found, "Let one of them set the clock: stop the other, or have chrony follow PTP (timemaster of linuxptp).")
+	}
+	return f
+}
+
+func checkKernelTime(o *observed) Finding {
 	by := ""
 	if o.syncDaemon != "" {
 		by = " by " + o.syncDaemon

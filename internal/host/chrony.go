@@ -1,13 +1,10 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -26,21 +23,11 @@ const chronyLimit = 10 * time.Second
 func Chrony(ctx context.Context) (Tracking, error) {
 	ctx, cancel := context.WithTimeout(ctx, chronyLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "chronyc", "-n", "-c", "tracking")
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.WaitDelay = time.Second // for children that inherited its output
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		if said := strings.Join(strings.Fields(out.String()), " "); said != "" {
-			return Tracking{}, fmt.Errorf("asking chronyc: %w: %.200s", err, said)
-		}
+	out, err := daemonSays(ctx, "chronyc", "-n", "-c", "tracking")
+	if err != nil {
 		return Tracking{}, fmt.Errorf("asking chronyc: %w", err)
 	}
-	return ParseTracking(out.String())
+	return ParseTracking(out)
 }
 
 // ErrUnsynchronised is returned when chrony runs but follows no external clock: none at all, or only

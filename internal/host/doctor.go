@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/weirmq/weir/internal/pace"
 )
 
 // A Health rates how well one property of the host suits a measurement.
@@ -36,14 +38,15 @@ type CheckTarget struct {
 }
 
 // Examine looks for properties of this host, as it is now, that would spoil a measurement, and returns
-// the findings of all checks in order. It only reads and starts nothing. It takes the sample's time
-// and some milliseconds; when ctx ends, the sample is cut short.
+// the findings of all checks in order. It only reads, and asks time daemons by their own programs. It takes
+// the sample's time and some milliseconds; when ctx ends, the sample is cut short.
 func Examine(ctx context.Context, p CheckTarget) []Finding {
 	if p.Sample <= 0 {
 		p.Sample = time.Second
 	}
 	o := observe(ctx, p)
 	o.facts = Environment(ctx)
+	o.daemons = AskDaemons(ctx, pace.NewClock())
 	return examine(&o)
 }
 

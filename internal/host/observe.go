@@ -55,6 +55,7 @@ type observed struct {
 
 	sync       *syncState
 	syncDaemon string
+	daemons    []Daemon // that answer; the first speaks for the wall clock
 	work, temp *diskState
 
 	mitigated, vulnerable int

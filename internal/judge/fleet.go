@@ -2,6 +2,7 @@ package judge
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirmq/weir/internal/finding"
@@ -200,7 +201,7 @@ func (c *check) disturbed(s *subject) {
 		c.add("clock.negative", "negative", k.Negative, "by", k.WorstNegativeNS)
 	}
 	steps := 0
-	var doubted []string
+	var doubted, by []string
 	apart := int64(0)
 	for i := range s.Agents {
 		a := &s.Agents[i]
@@ -209,8 +210,11 @@ func (c *check) disturbed(s *subject) {
 				c.add("clock.step", "agent", a.Name, "by", x.ByNS, "at", x.AtNS-s.WindowFrom())
 			}
 		}
-		if y := a.Clock.Chrony; y != nil && !y.Agrees {
+		if y := a.Clock.Daemon; y != nil && !y.Agrees {
 			doubted = append(doubted, a.Name)
+			if !slices.Contains(by, y.Name()) {
+				by = append(by, y.Name())
+			}
 			apart = max(apart, y.ApartNS)
 		}
 	}
@@ -218,7 +222,7 @@ func (c *check) disturbed(s *subject) {
 		c.add("clock.steps", "steps", steps)
 	}
 	if len(doubted) > 0 {
-		c.add("clock.chrony", "agents", doubted, "apart", apart)
+		c.add("clock.daemon", "by", strings.Join(by, " and "), "agents", doubted, "apart", apart)
 	}
 	switch {
 	case k.WorstNegativeNS > *k.BoundNS:

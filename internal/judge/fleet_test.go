@@ -128,9 +128,11 @@ func TestAgentProblemsAreReported(t *testing.T) {
 		"a step beyond a bound that is most": {CheckClock, result.Invalid, func(in *result.Result) {
 			*in.Clock.BoundNS, agent(in, 1).Clock.Steps = 3_000_000, []result.Step{{AtNS: 1, ByNS: 1}}
 		}, "±3.00 ms"},
-		"chrony agrees": {CheckClock, result.Valid, func(in *result.Result) { agent(in, 1).Clock.Chrony = &result.Chrony{BoundNS: 1_000_000, Agrees: true} }, "±5.00 µs"},
+		"chrony agrees": {CheckClock, result.Valid, func(in *result.Result) {
+			agent(in, 1).Clock.Daemon = &result.TimeDaemon{BoundNS: 1_000_000, Agrees: true}
+		}, "±5.00 µs"},
 		"chrony differs": {CheckClock, result.Suspect, func(in *result.Result) {
-			agent(in, 1).Clock.Chrony = &result.Chrony{BoundNS: 1_000_000, ApartNS: 5_000_000}
+			agent(in, 1).Clock.Daemon = &result.TimeDaemon{BoundNS: 1_000_000, ApartNS: 5_000_000}
 		}, "chrony contradicts this for b, by up to 5.00 ms"},
 		"no room for their reports": {CheckAgents, result.Invalid, func(in *result.Result) { in.Evidence.DiskFull, agent(in, 1).Missing = true, true }, "the coordinator's disk was full: b sent no figures"},
 		"no room, and none missing": {CheckAgents, result.Valid, func(in *result.Result) { in.Evidence.DiskFull = true }, "all 3"},

@@ -91,8 +91,8 @@ func (m *team) agent(t *fleet.AgentReport) result.Agent {
 	for _, s := range t.Clock.Steps {
 		a.Clock.Steps = append(a.Clock.Steps, result.Step{AtNS: s.At, UncertainNS: s.Uncertain, ByNS: s.By})
 	}
-	if k := t.Clock.Chrony; k != nil {
-		a.Clock.Chrony = &result.Chrony{BoundNS: k.BoundNS, Agrees: k.Agrees, ApartNS: k.ApartNS}
+	if k := t.Clock.Daemon; k != nil {
+		a.Clock.Daemon = &result.TimeDaemon{By: k.By, BoundNS: k.BoundNS, Agrees: k.Agrees, ApartNS: k.ApartNS}
 	}
 	if p := t.Part; !p.Missing {
 		a.Cost = &t.Cost

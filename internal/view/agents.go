@@ -110,8 +110,8 @@ func offset(c *result.AgentClock) layout.Span {
 		return layout.Doubtful.Of("not known")
 	}
 	text := quantity.Time(c.OffsetNS) + " ±" + quantity.Time(*c.BoundNS)
-	if k := c.Chrony; k != nil && k.Agrees {
-		text += ", by chrony ±" + quantity.Time(k.BoundNS)
+	if k := c.Daemon; k != nil && k.Agrees {
+		text += ", by " + k.Name() + " ±" + quantity.Time(k.BoundNS)
 	}
 	if n := len(c.Steps); n > 0 {
 		return layout.Doubtful.Of(fmt.Sprintf("%s, %s", text, quantity.Counted(n, "step", "steps")))

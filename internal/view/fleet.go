@@ -38,6 +38,9 @@ func ShowAgents(p *layout.Page, s *survey.Sight, version string) {
 		t.Row("last seen", ago(x.Ago))
 		t.Row("host", fmt.Sprintf("%s, %s, %s", x.OS, quantity.Counted(x.Cores, "core", "cores"), freeMemory(x.MemoryB)))
 		t.Row("clock", agentClock(&x.Clock))
+		if text := x.Daemon.String(); text != "" {
+			t.Row("time daemon", text)
+		}
 		if len(x.Labels) > 0 {
 			var all []string
 			for k, v := range x.Labels {
@@ -72,7 +75,7 @@ func ShowHosts(p *layout.Page, all []hosts.Reached, s *survey.Sight) {
 		cores, clock, state := "", "", "does not answer"
 		for _, x := range s.Agents {
 			if x.Name == h.Name && !x.Gone {
-				cores, clock, state = fmt.Sprint(x.Cores), hostClock(&x.Clock), "joins directly"
+				cores, clock, state = fmt.Sprint(x.Cores), hostClock(&x), "joins directly"
 				if h.Forwarded {
 					state = "joins through ssh"
 				}
@@ -87,15 +90,20 @@ func ShowHosts(p *layout.Page, all []hosts.Reached, s *survey.Sight) {
 	p.Gap()
 }
 
-// hostClock is how well an agent's clock is known.
-func hostClock(r *survey.Reading) string {
+// hostClock is how well an agent's clock is known, to weir and to the host's time daemon.
+func hostClock(x *survey.Seen) string {
+	bound := func(ns int64) string { return "± " + time.Duration(ns).Round(100*time.Nanosecond).String() }
+	text := bound(x.Clock.BoundNS)
 	switch {
-	case r.Same:
-		return "this host's"
-	case !r.Known:
-		return "not known"
+	case x.Clock.Same:
+		text = "this host's"
+	case !x.Clock.Known:
+		text = "not known"
 	}
-	return "± " + time.Duration(r.BoundNS).Round(100*time.Nanosecond).String()
+	if x.Daemon.Known() {
+		text += ", by " + x.Daemon.Name + " " + bound(x.Daemon.BoundNS)
+	}
+	return text
 }
 
 // agentState says what an agent is doing, and for whom.

@@ -28,6 +28,14 @@ type looker struct {
 	last protocol.Look
 }
 
+// askTime asks the host's time daemons, unless in a run, which that would disturb.
+func (a *Agent) askTime() protocol.Look {
+	if x := a.about(); x.Busy != "" {
+		return protocol.Look{Error: "busy with run " + x.Busy}
+	}
+	return protocol.Look{Daemon: host.AskDaemon(context.Background(), a.base)}
+}
+
 // look examines the host like host.Examine. It refuses during a run, which it would disturb, and during
 // another look.
 func (a *Agent) look() protocol.Look {
@@ -74,6 +82,7 @@ func (a *Agent) answers() map[string]func(micro.Request) {
 		protocol.AboutSubject:                     func(r micro.Request) { reply(r, a.about()) },
 		protocol.AskSubject(a.instance, "clock"):  a.clock,
 		protocol.AskSubject(a.instance, "doctor"): func(r micro.Request) { reply(r, a.look()) },
+		protocol.AskSubject(a.instance, "time"):   func(r micro.Request) { reply(r, a.askTime()) },
 	}
 }
 

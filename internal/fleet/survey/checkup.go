@@ -153,9 +153,9 @@ func (c *checkup) clock(x *Seen) {
 	if apart, _ := x.Daemon.Apart(&c.sight.Daemon, r.OffsetNS, r.BoundNS); apart > 0 {
 		c.add(host.Finding{
 			Name: "time synchronisation", Health: host.Warn,
-			Found: fmt.Sprintf("its wall clock is %v ahead of this host's, ± %v, more than chrony on both hosts allows (± %v)",
-				time.Duration(r.WallNS).Round(time.Microsecond), time.Duration(r.BoundNS).Round(time.Microsecond), time.Duration(x.Daemon.BoundNS+c.sight.Daemon.BoundNS).Round(time.Microsecond)),
-			Why: "one of them is wrong, and weir cannot know which", Do: "Check what chrony follows on both hosts.", Commands: []string{"chronyc tracking", "chronyc sources"},
+			Found: fmt.Sprintf("its wall clock is %v ahead of this host's, ± %v, more than %s on both hosts allows (± %v)",
+				time.Duration(r.WallNS).Round(time.Microsecond), time.Duration(r.BoundNS).Round(time.Microsecond), x.Daemon.Name, time.Duration(x.Daemon.BoundNS+c.sight.Daemon.BoundNS).Round(time.Microsecond)),
+			Why: "one of them is wrong, and weir cannot know which", Do: fmt.Sprintf("Check what %s follows on both hosts.", x.Daemon.Name), Commands: host.DaemonCommands(x.Daemon.Name),
 		}, x.Name)
 	}
 }

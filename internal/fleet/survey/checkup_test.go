@@ -52,10 +52,10 @@ func TestSurveyFindsInvalidatingProblems(t *testing.T) {
 			b.Findings = []host.Finding{{Name: "steal", Health: host.Bad, Found: "10 %"}}
 		}), []string{"machine warn [a b]", "steal bad [a b]"}},
 		{"chrony says otherwise", both(func(a, _ *Seen) {
-			a.Daemon = host.Daemon{Source: "x", AheadNS: int64(time.Second), BoundNS: 1000}
+			a.Daemon = host.Daemon{Name: "chrony", Source: "x", AheadNS: int64(time.Second), BoundNS: 1000}
 		}), []string{"time synchronisation warn [a]"}},
 	} {
-		s := Sight{Agents: tt.agents, Daemon: host.Daemon{Source: "y", BoundNS: 1000}}
+		s := Sight{Agents: tt.agents, Daemon: host.Daemon{Name: "chrony", Source: "y", BoundNS: 1000}}
 		var got []string
 		for _, c := range s.Check("v1") {
 			got = append(got, fmt.Sprintf("%s %s %v", c.Name, c.Health, c.Agents))

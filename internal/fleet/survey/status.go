@@ -40,6 +40,7 @@ type seenAgent struct {
 	Coordinator string            `json:"coordinator,omitempty"`
 	Run         string            `json:"run,omitempty"`
 	Clock       *seenClock        `json:"clock,omitempty"`
+	TimeDaemon  *seenDaemon       `json:"time_daemon,omitempty"`
 }
 
 type seenClock struct {
@@ -48,6 +49,14 @@ type seenClock struct {
 	BoundNS   int64 `json:"bound_ns"`
 	WallNS    int64 `json:"wall_ahead_ns"`
 	Exchanges int   `json:"exchanges"`
+}
+
+type seenDaemon struct {
+	Name     string `json:"name"`
+	Source   string `json:"source"`
+	Steers   bool   `json:"steers"`
+	OffsetNS int64  `json:"offset_ns"`
+	BoundNS  int64  `json:"bound_ns"`
 }
 
 // Status returns what was seen, for this version of weir.
@@ -63,6 +72,9 @@ func (s *Sight) Status(version string) *Status {
 		}
 		if r := x.Clock; r.Known {
 			a.Clock = &seenClock{Same: r.Same, OffsetNS: r.OffsetNS, BoundNS: r.BoundNS, WallNS: r.WallNS, Exchanges: r.Exchanges}
+		}
+		if d := x.Daemon; d.Known() {
+			a.TimeDaemon = &seenDaemon{Name: d.Name, Source: d.Source, Steers: d.Steers, OffsetNS: d.OffsetNS, BoundNS: d.BoundNS}
 		}
 		out.Agents = append(out.Agents, a)
 	}

@@ -188,13 +188,14 @@ func (v *surveyor) take(m *nats.Msg, agent bool) {
 }
 
 // visit queries each agent individually: first all clocks one by one, since concurrent queries would delay
-// each other.
+// each other. Without doctor, the agents ask only their time daemons.
 func (v *surveyor) visit(ctx context.Context, doctor bool) {
 	for _, x := range v.agents {
 		x.Clock = v.compare(ctx, x)
 	}
-	if !doctor {
-		return
+	what := "time"
+	if doctor {
+		what = "doctor"
 	}
 	var all sync.WaitGroup
 	room := make(chan struct{}, lookAtOnce)
@@ -202,7 +203,7 @@ func (v *surveyor) visit(ctx context.Context, doctor bool) {
 		all.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			v.consult(ctx, x)
+			v.consult(ctx, x, what)
 		})
 	}
 	all.Wait()
@@ -243,11 +244,11 @@ func (v *surveyor) compare(ctx context.Context, x *Seen) Reading {
 	return r
 }
 
-// consult asks an agent to diagnose its host.
-func (v *surveyor) consult(ctx context.Context, x *Seen) {
+// consult asks an agent about its host.
+func (v *surveyor) consult(ctx context.Context, x *Seen, what string) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.LookLimit+protocol.ClockLimit)
 	defer cancel()
-	m, err := v.nc.RequestWithContext(ctx, protocol.AskSubject(x.Instance, "doctor"), nil)
+	m, err := v.nc.RequestWithContext(ctx, protocol.AskSubject(x.Instance, what), nil)
 	if err != nil {
 		x.Unasked = "it did not answer"
 		return
@@ -268,7 +269,9 @@ func (v *surveyor) consult(ctx context.Context, x *Seen) {
 		x.Findings = append(x.Findings, f)
 	}
 	x.Daemon = l.Daemon
-	x.Daemon.Source, x.Daemon.Why = protocol.Short(l.Daemon.Source), protocol.Short(l.Daemon.Why)
+	for _, text := range []*string{&x.Daemon.Name, &x.Daemon.Source, &x.Daemon.Why} {
+		*text = protocol.Short(*text)
+	}
 }
 
 // tell compiles what was seen.

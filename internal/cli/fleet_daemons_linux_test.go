@@ -81,11 +81,70 @@ func chronyd(t *testing.T) {
 	}
 }
 
-// A real chronyd speaks for three agents. One agent's clock is 25 ms ahead, and so is its wall clock: the
-// exchanges and chrony agree. Another's wall clock is 25 ms ahead, but chrony vouches for it: a
+// ptp4l runs two ptp4l that do not touch the host's clock, in a network of their own: a master, and one that measures
+// against it, which pmc then queries. It skips the test without linuxptp.
+func ptp4l(t *testing.T) {
+	t.Helper()
+	pmc, err := exec.LookPath("pmc")
+	if err == nil {
+		_, err = exec.LookPath("ptp4l")
+	}
+	if err != nil {
+		needs.Host(t, "ptp", err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"master": "priority1 100\nlogSyncInterval -3\nlogAnnounceInterval -2", "slave": "slaveOnly 1"} {
+		conf := filepath.Join(dir, name)
+		text = fmt.Sprintf("[global]\ntime_stamping software\nfree_running 1\nlogMinDelayReqInterval -3\nuds_address %s.sock\n%s\n", conf, text)
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("unshare", "-n", "-p", "--fork", "--kill-child", "sh", "-ec",
+		`ip link add ptpm type veth peer name ptps; ip link set ptpm up; ip link set ptps up
+		ptp4l -2 -m -f "$0/master" -i ptpm & exec ptp4l -2 -m -f "$0/slave" -i ptps`, dir)
+	said := &watch{}
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := startTied(cmd, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // and so its child, the first process of the namespace
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("ptp4l:\n%s", said)
+		}
+	})
+	script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\" -s %s/slave.sock\n", pmc, dir)
+	if err := os.WriteFile(filepath.Join(dir, "pmc"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		got, err := host.PTP(t.Context())
+		switch {
+		case err == nil && !got.Steers && got.Bound() < 10*time.Millisecond:
+			return
+		case time.Now().After(end):
+			needs.Host(t, "ptp", fmt.Sprintf("it follows nothing here: %+v, %v\n%s", got, err, said))
+		}
+	}
+}
+
+// A real chronyd, and then a real ptp4l, speaks for three agents. One agent's clock is 25 ms ahead, and so is its wall
+// clock: the exchanges and the daemon agree. Another's wall clock is 25 ms ahead, but the daemon vouches for it: a
 // contradiction. The third reads the coordinator's own clock.
-func TestFleetClocksAgreeWithChrony(t *testing.T) {
-	chronyd(t)
+func TestFleetClocksAgreeWithDaemons(t *testing.T) {
+	for name, start := range map[string]func(*testing.T){"chrony": chronyd, "ptp4l": ptp4l} {
+		t.Run(name, func(t *testing.T) {
+			start(t)
+			agreesWithDaemon(t, name)
+		})
+	}
+}
+
+func agreesWithDaemon(t *testing.T, daemon string) {
+	t.Helper()
 	server := meeting(t)
 	where := "nats://" + strings.TrimPrefix(server, "nats://")
 	agents(t, where, map[string]string{"apart": "constant=25ms", "wall": "wall=25ms", "own": ""})
@@ -107,14 +166,14 @@ func TestFleetClocksAgreeWithChrony(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range saved.Result.Agents {
-		k := a.Clock.Chrony
+		k := a.Clock.Daemon
 		switch {
 		case a.Name == "own":
 			if k != nil || !a.Clock.Same {
-				t.Errorf("own: %+v; want no word of chrony's on the coordinator's own clock", a.Clock)
+				t.Errorf("own: %+v; want no word of a daemon's on the coordinator's own clock", a.Clock)
 			}
-		case k == nil || k.BoundNS <= 0:
-			t.Errorf("%s: chrony says %+v; want its bound", a.Name, k)
+		case k == nil || k.BoundNS <= 0 || k.By != daemon:
+			t.Errorf("%s: %s says %+v; want its bound", a.Name, daemon, k)
 		case a.Name == "apart":
 			if !k.Agrees || k.ApartNS != 0 {
 				t.Errorf("apart: %+v", k)
@@ -132,11 +191,11 @@ func TestFleetClocksAgreeWithChrony(t *testing.T) {
 			events = append(events, ev.Text)
 		}
 	}
-	if len(events) != 1 || !strings.HasPrefix(events[0], "wall: its measured offset differs from chrony's view of both wall clocks, by ") {
+	if len(events) != 1 || !strings.HasPrefix(events[0], "wall: its measured offset differs from "+daemon+"'s view of both wall clocks, by ") {
 		t.Errorf("events %q", events)
 	}
 	for _, c := range saved.Result.Verdict.Checks {
-		if c.Name == "clock" && (c.Status == result.Valid || !strings.Contains(c.Value, "chrony contradicts this for wall, by up to ")) {
+		if c.Name == "clock" && (c.Status == result.Valid || !strings.Contains(c.Value, daemon+" contradicts this for wall, by up to ")) {
 			t.Errorf("%+v", c)
 		}
 	}
