@@ -59,9 +59,12 @@ func newSender(r *run, index int, pool *chunkPool) *sender {
 	s := &sender{
 		run: r, index: index, shard: r.recorder.Sender(index),
 		slots: make([]slot, r.cfg.InFlight), free: newFreeList(r.cfg.InFlight),
-		batch: make([]*driver.Message, 0, r.cfg.Plan.BatchMax), taken: make([]*slot, 0, r.cfg.Plan.BatchMax),
-		wake: make(chan struct{}, 1), queue: backlog{pool: pool},
-		targets: make([]target, len(r.names)),
+		batch: make([]*driver.Message, 0, r.cfg.Plan.BatchMax),
+		wake:  make(chan struct{}, 1), queue: backlog{pool: pool},
+		// Both are written for each message. Room for 8 pointers fills a cache line, room for 3 targets two:
+		// lines that no other producer writes to.
+		taken:   make([]*slot, 0, max(8, r.cfg.Plan.BatchMax)),
+		targets: make([]target, len(r.names), max(3, len(r.names))),
 	}
 	for i := range s.slots {
 		s.slots[i].msg.Token = uint64(i)
@@ -134,23 +137,15 @@ type instants struct {
 	start int64
 }
 
-// hand hands over one message of a batch or, if the driver takes whole batches, prepares it for
-// dispatch.
-func (s *sender) hand(sl *slot, t *target, it item, at *instants) {
-	s.prepare(sl, t, it, at)
-	if s.batcher == nil {
-		s.producer.Publish(s.run.sending, &sl.msg)
-		return
-	}
-	s.batch = append(s.batch, &sl.msg)
-}
-
 // dispatch ends a batch: all of its messages were given to hand.
 func (s *sender) dispatch() {
 	s.batches++
-	if s.batcher == nil {
-		return
+	if s.batcher != nil {
+		s.publishBatch()
 	}
+}
+
+func (s *sender) publishBatch() {
 	s.batcher.PublishBatch(s.run.sending, s.batch)
 	s.batch = s.batch[:0]
 }
@@ -162,8 +157,9 @@ func (s *sender) target() *target {
 	return &s.targets[s.run.plan.Destination(s.index, s.batches)]
 }
 
-// prepare writes the message's header and accounts for it; from then on it counts as sent.
-func (s *sender) prepare(sl *slot, t *target, it item, at *instants) {
+// hand writes the message's header, accounts for it, and hands it over; if the driver takes whole
+// batches, dispatch does that.
+func (s *sender) hand(sl *slot, t *target, it item, at *instants) {
 	r := s.run
 	size, class := r.sizes[0], 0
 	if len(r.sizes) > 1 {
@@ -205,7 +201,12 @@ func (s *sender) prepare(sl *slot, t *target, it item, at *instants) {
 	if r.cfg.Received {
 		sl.await()
 	}
-	sl.turn++
+	sl.turn++ // from here on it counts as sent
+	if s.batcher == nil {
+		s.producer.Publish(r.sending, &sl.msg)
+		return
+	}
+	s.batch = append(s.batch, &sl.msg)
 }
 
 // Complete implements driver.Completer.
@@ -348,12 +349,15 @@ func (s *sender) work(ctx context.Context) {
 func (s *sender) closedLoop(ctx context.Context) {
 	defer s.finished.Store(true)
 	r := s.run
-	step := uint64(r.cfg.Plan.Producers)
+	step, batches := uint64(r.cfg.Plan.Producers), r.cfg.Plan.BatchMax > 1
 	for index := uint64(s.index); !r.stop.Load(); {
-		n := s.need()
-		slots := n
-		if r.cfg.InFlight == r.cfg.Plan.BatchMax {
-			slots = r.cfg.InFlight // all that was in flight has completed
+		n, slots := 1, 1
+		if batches {
+			n = s.need()
+			slots = n
+			if r.cfg.InFlight == r.cfg.Plan.BatchMax {
+				slots = r.cfg.InFlight // all that was in flight has completed
+			}
 		}
 		if !s.gather(slots) && !s.await(ctx, slots) {
 			return
@@ -376,6 +380,10 @@ func (s *sender) closedLoop(ctx context.Context) {
 			index += step
 		}
 		s.dispatch()
+		if n == len(s.taken) {
+			s.taken = s.taken[:0]
+			continue
+		}
 		s.taken = append(s.taken[:0], s.taken[n:]...) // gathered beyond the batch
 	}
 }

@@ -38,7 +38,9 @@ type slot struct {
 // goroutine pops between its two looks at the top.
 type freeList struct {
 	next []uint32      // number+1 of the one below, 0 for none
+	_    [64]byte      // keeps other producers' lists off the line of head
 	head atomic.Uint64 // length <<32 | number+1 of the top
+	_    [64]byte
 }
 
 // newFreeList returns the list of all n numbers, 0 on top.
