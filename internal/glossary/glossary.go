@@ -112,6 +112,26 @@ var plain = []string{
 	"send", "e2e", "rtt", "window", "process", "embedded", "probe",
 }
 
+// ordinary are words of the glossary that mean something else in most sentences.
+var ordinary = []string{
+	"figures", "send", "confirmed", "offered", "received", "written", "buffered", "copies", "stable", "replicated", "persisted", "due", "ready", "start",
+	"settle", "drain", "window", "blocked", "hop", "slot", "stamp", "dropped", "failed", "late", "lost", "unknown", "pending", "gone", "foreign", "supported",
+	"probe", "shift", "step", "process", "embedded", "driver",
+}
+
+// Explained returns the words as pages explain them.
+func Explained() []layout.Term {
+	var out []layout.Term
+	for _, w := range Words() {
+		x := layout.Term{Name: w.Name, Text: w.Text, Alone: slices.Contains(ordinary, strings.ToLower(w.Name))}
+		if w.Name == "Percentile" {
+			x.Forms = `p\d+(?:\.\d+)?`
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
 // Used returns the names, in lower case and in the order of the glossary, of the words
 // that a text uses. Words that everybody knows are left out.
 func Used(text string) []string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
@@ -169,7 +170,7 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 
 // browser sets how a page becomes HTML.
 func browser(title string) layout.HTML {
-	return layout.HTML{Title: title, Schema: result.SchemaReport, Footer: "The figures are in result.json. " +
+	return layout.HTML{Title: title, Schema: result.SchemaReport, Words: glossary.Explained(), Footer: "The figures are in result.json. " +
 		aboutScript}
 }
 

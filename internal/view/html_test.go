@@ -24,8 +24,8 @@ import (
 // styles.
 var allowedParts = map[string]string{
 	"html": "lang", "head": "", "meta": "charset http-equiv content name", "title": "id", "style": "", "body": "", "main": "", "footer": "",
-	"h1": "", "h2": "id", "nav": "aria-label", "a": "href", "h3": "", "p": "class", "span": "class", "ul": "class", "li": "", "div": "class tabindex role aria-label",
-	"dl": "", "dt": "class", "dd": "", "table": "class", "thead": "", "tbody": "", "tr": "", "th": "colspan scope class", "td": "class data-name", "small": "", "template": "",
+	"h1": "", "h2": "id", "nav": "aria-label", "a": "href", "h3": "", "p": "class", "span": "class", "ul": "class", "li": "", "div": "class tabindex role aria-label id popover",
+	"dl": "", "dt": "class", "dd": "", "table": "class", "thead": "", "tbody": "", "tr": "", "th": "colspan scope class", "td": "class data-name", "small": "", "template": "", "b": "",
 	"script": "type id", "pre": "", "figure": "", "figcaption": "", "details": "", "summary": "",
 	"svg": "class viewBox role aria-labelledby", "desc": "id", "g": "class data-n", "path": "class d data-n", "rect": "class x y width height",
 	"circle": "class cx cy r", "text": "class x y data-n",
@@ -63,7 +63,7 @@ func look(page string) (s seen, err error) {
 	in := 0 // elements deep in a cell
 	var open []string
 	// Browsers take a script literally, unlike XML. Any script but weir's own stays, to be refused.
-	page, scripts := withoutScript(page)
+	page, scripts := withoutScript(wordButton.ReplaceAllString(page, "$1"))
 	d := xml.NewDecoder(strings.NewReader(page))
 	for {
 		token, err := d.Token()

@@ -17,6 +17,7 @@ type HTML struct {
 	Title  string
 	Schema string // names the page's format
 	Footer string
+	Words  []Term // explained where the page first uses them
 }
 
 //go:embed page.css
@@ -27,7 +28,8 @@ var pageFrame string
 
 // Write writes a page. It returns the error of w.
 func (h HTML) Write(w io.Writer, p *Page) error {
-	frame, err := template.New("page").Parse(pageFrame) // anew, since a page is written once a run
+	x := newExplainer(h.Words)
+	frame, err := template.New("page").Funcs(template.FuncMap{"words": x.explain, "meanings": x.meanings}).Parse(pageFrame) // anew, since a page is written once a run
 	if err != nil {
 		return fmt.Errorf("the frame of the page: %w", err)
 	}
@@ -105,11 +107,14 @@ type grid struct {
 type group struct {
 	Text  string
 	Width int
+	Plain bool // hidden on a phone: no word is explained there
 }
 
 type gridCell struct {
 	Name                string // of its column, for cards
 	Head                bool   // heading of its row
+	Plain               bool   // as in a group
+	Prose               bool
 	Class, Text, Beside string
 }
 
@@ -197,13 +202,13 @@ func gridOf(t *Table, columns []int) *grid {
 		if last := len(out.Groups) - 1; n > 0 && c.Group == t.Columns[columns[n-1]].Group {
 			out.Groups[last].Width++
 		} else {
-			out.Groups = append(out.Groups, group{c.Group, 1})
+			out.Groups = append(out.Groups, group{c.Group, 1, t.Cards})
 			if n > 0 {
 				classes[n] = strings.TrimSpace(classes[n] + " first")
 			}
 		}
 		grouped = grouped || c.Group != ""
-		out.Heads = append(out.Heads, gridCell{Class: classes[n], Text: c.Head})
+		out.Heads = append(out.Heads, gridCell{Class: classes[n], Text: c.Head, Plain: t.Cards})
 	}
 	if !grouped {
 		out.Groups = nil
@@ -215,7 +220,10 @@ func gridOf(t *Table, columns []int) *grid {
 			if t.Cards {
 				name = strings.TrimSpace(t.Columns[i].Group + " " + t.Columns[i].Head)
 			}
-			row[n] = gridCell{name, t.Columns[i].Key, strings.TrimSpace(classes[n] + " " + r[i].Class()), r[i].Text, r[i].Beside}
+			row[n] = gridCell{
+				Name: name, Head: t.Columns[i].Key, Prose: t.Columns[i].Kind == Prose,
+				Class: strings.TrimSpace(classes[n] + " " + r[i].Class()), Text: r[i].Text, Beside: r[i].Beside,
+			}
 		}
 		out.Rows = append(out.Rows, row)
 	}
