@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -168,9 +167,6 @@ func (p *proc) until(t *testing.T, text string) {
 	}
 }
 
-// secondsLeft is what a coordinator says once a second.
-var secondsLeft = regexp.MustCompile(`measuring, [^;]*?(\d+) s left;`)
-
 // another kills the coordinator of a run, and a second later another one resumes the run, whose id it
 // returns.
 func (c *testFleet) another(run *proc) (again *proc, id string) {
@@ -183,19 +179,31 @@ func (c *testFleet) another(run *proc) (again *proc, id string) {
 	return c.start("hub", "second coordinator", []string{c.weir, "run", "--resume", id}), id
 }
 
-// untilLeft waits until at most that many seconds are left to measure: on a busy host a second's line may
-// be missing.
+// measuredFor is how far a run is in a coordinator's line, and how long it takes, both with its warm-up.
+var measuredFor = regexp.MustCompile(`measuring, ([^;,]+) of ([^;,]+);`)
+
+// untilLeft waits until at most that many seconds are left to measure. Lines come every few seconds: it counts
+// on from the first.
 func (p *proc) untilLeft(t *testing.T, most int) {
 	t.Helper()
+	span := func(s string) time.Duration {
+		d, err := time.ParseDuration(strings.NewReplacer(" ", "", "min", "m").Replace(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
 	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		ended := latch.Closed(p.ended)
-		for _, m := range secondsLeft.FindAllStringSubmatch(p.stderr.String(), -1) {
-			if n, err := strconv.Atoi(m[1]); err == nil && n <= most {
-				return
+		if m := measuredFor.FindStringSubmatch(p.stderr.String()); m != nil {
+			select {
+			case <-time.After(span(m[2]) - span(m[1]) - time.Duration(most)*time.Second):
+			case <-p.ended:
 			}
+			return
 		}
 		if ended || time.Now().After(limit) {
-			t.Fatalf("%s (ended: %v) did not say that %d s or less are left", p.name, ended, most)
+			t.Fatalf("%s (ended: %v) did not say how much is left", p.name, ended)
 		}
 	}
 }

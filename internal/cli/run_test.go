@@ -321,8 +321,8 @@ func TestCodesOfRunsWithFigures(t *testing.T) {
 func TestVanishedFolderIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "r")
-	stderr := &watch{on: "; offered", then: func() { _ = os.RemoveAll(out) }} // in the first line, whatever it is about then
-	code, stdout, _ := do(t, World{Dir: dir, Stderr: stderr}, "run", "--driver", "chan", "--rate", "100/s", "--warmup", "1500ms", "--measure", "100ms", "--full", "--out", "r")
+	stderr := &watch{on: "; confirmed", then: func() { _ = os.RemoveAll(out) }} // in the first line
+	code, stdout, _ := do(t, World{Dir: dir, Stderr: stderr}, "run", "--driver", "chan", "--rate", "100/s", "--warmup", "2500ms", "--measure", "100ms", "--full", "--out", "r")
 	if code != int(Failed) {
 		t.Errorf("exit code %d; want 1\n%s", code, stderr)
 	}

@@ -207,12 +207,12 @@ func TestDumbTerminalsGetPlainLines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x := start(t, 80, []string{"TERM=xterm", tt.env}, "run", "--driver", "chan", "--warmup", "0s", "--measure", "2s", "--out", "r", tt.flag)
+			x := start(t, 80, []string{"TERM=xterm", tt.env}, "run", "--driver", "chan", "--warmup", "0s", "--measure", "3s", "--out", "r", tt.flag)
 			_, out := x.end()
 			if i := bytes.IndexByte([]byte(out), 0x1b); i >= 0 {
 				t.Errorf("a control sequence: %q", out[i:min(len(out), i+40)])
 			}
-			if got, want := regexp.MustCompile(`(measuring|draining).*; offered `).MatchString(out), tt.flag != "--quiet"; got != want {
+			if got, want := regexp.MustCompile(`(measuring, |draining).*; confirmed `).MatchString(out), tt.flag != "--quiet"; got != want {
 				t.Errorf("plain lines = %v; want %v:\n%s", got, want, out)
 			}
 		})

@@ -20,7 +20,7 @@ const shortestInterval = 100 * time.Millisecond
 // A Terminal is where a Live is shown.
 type Terminal struct {
 	Out     io.Writer                // nil: nothing is shown
-	Rewrite bool                     // supports control sequences; else one line per second
+	Rewrite bool                     // supports control sequences; else a line every few seconds
 	Colour  bool                     // of the block
 	Size    func() (cols, lines int) // called at each refresh; 0: unknown; nil: never known
 }
@@ -52,10 +52,19 @@ type Live struct {
 	phase   string        // "warmup", "measure", "drain"
 	drained int64         // when the drain began
 	faults  []string      // the last two things that weir did to servers: a fault and its end
+	lined   liveLine      // the last line written in place of the block
 	ended   bool
 	seen    *liveFigures // nil: nothing to show yet
 	said    repeatedEvents
 	part    []byte // incomplete line given to Write
+}
+
+// A liveLine is what decides whether another line is written in place of the block.
+type liveLine struct {
+	at      int64  // ns
+	phase   string // "": none was written yet
+	backlog uint64
+	stale   bool // a fault came since
 }
 
 // liveFigures are the figures of the block.
@@ -81,10 +90,11 @@ func NewLive(t Terminal, p LivePlan) *Live {
 
 func (v *Live) silent() bool { return v.to.out == nil }
 
-// How often a view updates the elapsed time: in the block, and as a line.
+// How often a view updates the elapsed time, in the block and as a line, and writes a line of figures.
 const (
 	liveTick   = time.Second
 	ticksALine = 10 // in ticks
+	plainPause = 5 * time.Second
 )
 
 // Doing shows what weir is doing before the first message or after the last, such as "starting jetstream".
@@ -178,6 +188,7 @@ func (v *Live) Event(at int64, kind, text string) {
 		return
 	}
 	if kind == "injected" {
+		v.lined.stale = true
 		v.faults = append(v.faults[max(0, len(v.faults)-1):], fmt.Sprintf("%s at %.1f s", cleaned(text), float64(at-int64(v.plan.WarmUp))/1e9))
 	}
 	if line := v.said.tell(at, kind, text); line != "" {
@@ -200,11 +211,23 @@ func (v *Live) Interval(iv *measure.Interval) {
 		return
 	}
 	v.did()
-	if v.to.rewrite {
+	switch {
+	case v.to.rewrite:
 		v.draw()
-	} else {
+	case v.due():
 		v.to.lines(v.plain())
+		v.lined = liveLine{at: v.seen.at, phase: v.phase, backlog: v.seen.backlog}
 	}
+}
+
+// due reports whether a line is due: the first of a stage, the first after a fault, or after a pause.
+// Readings come a second apart, more or less. That of a plan's end is left out, since the screen follows.
+func (v *Live) due() bool {
+	at := time.Duration(v.seen.at)
+	if v.phase == "measure" && v.plan.End > 0 && at >= v.plan.End {
+		return false
+	}
+	return v.lined.stale || v.lined.phase != v.phase || at-time.Duration(v.lined.at) >= plainPause-liveTick/2
 }
 
 // Done removes the block, after a last line for each recurring event with unreported occurrences. Lines

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -49,6 +50,26 @@ func (v *Live) head() string {
 	return v.now()
 }
 
+// now says what is happening, how much of it is over and how much is left.
+func (v *Live) now() string { return v.stage() + v.left() }
+
+// left says how much of a stage is left, where that is known.
+func (v *Live) left() string {
+	at := time.Duration(0)
+	if v.seen != nil {
+		at = time.Duration(v.seen.at)
+	}
+	switch {
+	case v.doing != "":
+		return ""
+	case v.phase == "warmup":
+		return timeLeft(v.plan.WarmUp - at)
+	case v.phase == "measure" && v.seen != nil && v.plan.End > 0:
+		return timeLeft(v.plan.End - at)
+	}
+	return ""
+}
+
 // of names the run and its system.
 func (v *Live) of() string {
 	switch {
@@ -62,7 +83,8 @@ func (v *Live) of() string {
 	return v.plan.Which + " of " + v.plan.System
 }
 
-func (v *Live) now() string {
+// stage says what is happening, and how much of it is over.
+func (v *Live) stage() string {
 	f := v.seen
 	if v.doing != "" {
 		if took := time.Since(v.since); took >= 2*liveTick {
@@ -75,9 +97,9 @@ func (v *Live) now() string {
 		return "connecting"
 	case "warmup":
 		if f == nil {
-			return "warming up" + timeLeft(v.plan.WarmUp)
+			return "warming up"
 		}
-		return "warming up" + v.elapsed() + timeLeft(v.plan.WarmUp-time.Duration(f.at))
+		return "warming up" + v.elapsed()
 	case "after the drain":
 		return "listening for late messages"
 	case "drain":
@@ -105,7 +127,7 @@ func (v *Live) now() string {
 	case f == nil:
 		return "measuring"
 	case v.plan.End > 0:
-		return "measuring" + v.elapsed() + timeLeft(v.plan.End-time.Duration(f.at))
+		return "measuring" + v.elapsed()
 	case v.plan.Messages > 0:
 		return fmt.Sprintf("measuring, %s of %s messages", quantity.Count(min(f.done, v.plan.Messages)), quantity.Count(v.plan.Messages))
 	}
@@ -395,26 +417,90 @@ func (v *Live) flow(r liveRow, width int) []paintedLine {
 	return append(out, v.paint(code, cutTo(now, width)))
 }
 
-// plain returns everything in one line.
+// Limits of a line in place of the block: of all, and of the names at its start where they would take the room
+// of figures.
+const (
+	widestLine = 100
+	widestName = 30
+)
+
+// plain returns the line in place of the block: what matters of it, the most important first, as far as
+// there is room.
 func (v *Live) plain() string {
-	parts := []string{v.head()}
-	for _, r := range v.rows() {
-		if r.name == "so far" && !r.alarm {
-			continue
+	name, line, mark := v.of(), v.stage(), "; "
+	if name != "" {
+		line = ": " + line
+	}
+	room := widestLine - min(utf8.RuneCountInString(name), widestName)
+	for _, s := range v.brief() {
+		if utf8.RuneCountInString(line+mark+s) > room {
+			break
 		}
-		words := make([]string, 0, len(r.fields))
-		for _, f := range r.fields {
-			words = append(words, f.says())
-		}
-		switch r.name {
-		case "rate", "so far", "":
-			parts = append(parts, strings.Join(words, ", "))
-		default:
-			parts = append(parts, r.name+" "+strings.Join(words, ", "))
+		line += mark + s
+		mark = ", "
+	}
+	return layout.Shortened(name, widestLine-utf8.RuneCountInString(line)) + line
+}
+
+// brief lists the figures of the line: the rate of what completes, what went wrong, p99, and what waits if
+// it becomes more.
+func (v *Live) brief() []string {
+	f := v.seen
+	if f == nil || v.phase == "" || v.doing != "" {
+		return nil
+	}
+	var out []string
+	say := func(name, value string) { out = append(out, name+" "+value) }
+	rate := func(n uint64) float64 { return float64(n) / max(f.seconds, shortestInterval.Seconds()) }
+	drains := v.phase != "warmup" && v.phase != "measure"
+	switch {
+	case v.plan.Sends && !drains:
+		say("confirmed", quantity.Rate(rate(f.last.Confirmed)))
+	case v.plan.Receives && (!drains || v.plan.Backlog):
+		say(Arrived(v.plan.Sends, v.plan.Backlog), quantity.Rate(rate(f.last.Received)))
+	}
+	wrong := false
+	for _, x := range []struct {
+		name string
+		n    uint64
+	}{{"lost", f.missed}, {"failed", f.all.Failed}, {"dropped", f.all.Dropped}} {
+		if x.n > 0 {
+			say(x.name, quantity.Count(x.n))
+			wrong = true
 		}
 	}
-	return strings.Join(parts, "; ")
+	if drains {
+		return out
+	}
+	held := v.held()
+	phase := measure.Measure
+	if v.phase == "warmup" {
+		phase = measure.WarmUp
+	}
+	for _, d := range []struct {
+		name string
+		of   *measure.Counts
+	}{{"e2e", &f.e2e[phase]}, {"rtt", &f.rtt[phase]}, {"send", &f.send[phase]}} {
+		if d.of.Total() == 0 {
+			continue
+		}
+		if wrong || len(held) > 0 {
+			d.name += " of completed"
+		}
+		say(d.name, "p99 "+soFar(d.of, 99))
+		break
+	}
+	for _, h := range held {
+		out = append(out, h.says())
+	}
+	if b := float64(f.backlog); f.backlog > v.lined.backlog && b >= max(rate(f.last.Confirmed), rate(f.last.Scheduled))*growsFrom {
+		say("backlog", quantity.Count(f.backlog))
+	}
+	return out
 }
+
+// growsFrom is the least backlog that a line shows, in seconds of the load: below it are messages on their way.
+const growsFrom = 0.1
 
 // cutTo shortens s to n characters.
 func cutTo(s string, n int) string {

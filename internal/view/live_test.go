@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/measure"
@@ -109,9 +111,12 @@ func TestScreenContents(t *testing.T) {
 	}
 }
 
-func TestPlainOutputIsOneLinePerSecond(t *testing.T) {
+func TestPlainLines(t *testing.T) {
 	t.Parallel()
-	for name, which := range map[string]string{"plain.txt": "", "plain-several.txt": "run 2 of 6, chan-1kib-1k"} {
+	for name, which := range map[string]string{
+		"plain.txt": "", "plain-several.txt": "run 2 of 6, chan-1kib-1k",
+		"plain-long-name.txt": "run 12 of 60, kafka-three-nodes-acks-all-16kib-with-consumers-that-settle-each",
+	} {
 		p := plan
 		p.Which = which
 		var b bytes.Buffer
@@ -119,8 +124,80 @@ func TestPlainOutputIsOneLinePerSecond(t *testing.T) {
 		if strings.ContainsAny(b.String(), "\x1b\r") {
 			t.Errorf("%s: control characters in %q", name, b.String())
 		}
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > widestLine {
+				t.Errorf("%s: %d characters in %q", name, n, line)
+			}
+		}
 		sameBlock(t, name, b.String())
 	}
+}
+
+// A line comes after a second, with each stage, after a fault, and else every five seconds. None comes at the
+// end of the window.
+func TestWhenPlainLinesCome(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	p := plan
+	p.End = 22 * time.Second
+	v := NewLive(Terminal{Out: &b}, p)
+	v.Event(0, "phase", "warmup")
+	for n := range 22 {
+		if n == 2 {
+			v.Event(int64(n)*second, "phase", "measure")
+		}
+		if n == 15 {
+			v.Event(int64(n)*second, "injected", "kill server-1")
+		}
+		v.Interval(interval(n))
+	}
+	v.Event(22*second, "phase", "drain")
+	v.Interval(interval(22))
+	var got []string
+	for line := range strings.Lines(b.String()) {
+		when, _, _ := strings.Cut(line, " of 22 s;")
+		when, _, _ = strings.Cut(when, " not yet ")
+		got = append(got, strings.TrimSpace(when))
+	}
+	want := []string{
+		"jetstream: warming up, 1 s", "jetstream: measuring, 3 s", "jetstream: measuring, 8 s", "jetstream: measuring, 13 s",
+		"at 13.0 s: fault: kill server-1", "jetstream: measuring, 16 s", "jetstream: measuring, 21 s", "jetstream: draining: 296",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q; want %q", got, want)
+	}
+}
+
+// The backlog is in a line if it grew since the last one to more than are on their way.
+func TestPlainLineShowsGrowingBacklog(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	p := plan
+	p.End = time.Minute
+	v := NewLive(Terminal{Out: &b}, p)
+	v.Event(2*second, "phase", "measure")
+	for n, missing := range []uint64{99, 400, 400, 399, 500} {
+		iv := interval(2 + 5*n)
+		iv.Backlog = measure.Backlog{{Missing: missing}}
+		v.Interval(iv)
+	}
+	var got []string
+	for line := range strings.Lines(b.String()) {
+		_, backlog, _ := strings.Cut(strings.TrimSpace(line), ", backlog ")
+		got = append(got, backlog)
+	}
+	if want := []string{"", "400", "", "", "500"}; !slices.Equal(got, want) {
+		t.Errorf("got %q; want %q", got, want)
+	}
+}
+
+// figures is the block's rows, each as a line.
+func figures(v *Live) string {
+	var b strings.Builder
+	for _, l := range v.frame(200, 0) {
+		b.WriteString(strings.Join(strings.Fields(l.text), " ") + "\n")
+	}
+	return b.String()
 }
 
 func TestASilentViewWritesNothing(t *testing.T) {
@@ -213,7 +290,7 @@ func TestOnlyActiveSidesAreShown(t *testing.T) {
 		v := NewLive(Terminal{Out: io.Discard}, tt.plan)
 		v.Event(0, "phase", "measure")
 		v.Interval(interval(2))
-		got := v.plain()
+		got := figures(v)
 		for _, w := range tt.has {
 			if !strings.Contains(got, w+" ") {
 				t.Errorf("%s: %q does not say %s", name, got, w)
@@ -235,7 +312,7 @@ func TestRoundTripsAreShownIfPresent(t *testing.T) {
 		iv := &measure.Interval{To: second}
 		iv.Kinds[kind][measure.Measure].Add(5000, 10)
 		v.Interval(iv)
-		if got, want := v.plain(), "rtt p50 5.00 µs, p99 5.00 µs, max 5.00 µs"; !strings.Contains(got, want) || strings.Contains(got, "send p50") {
+		if got, want := figures(v), "rtt p50 5.00 µs p99 5.00 µs max 5.00 µs"; !strings.Contains(got, want) || strings.Contains(got, "send p50") {
 			t.Errorf("closed loop %v: %q; want %q in it and no send", closed, got, want)
 		}
 	}
@@ -244,7 +321,7 @@ func TestRoundTripsAreShownIfPresent(t *testing.T) {
 // Messages that failed, found no room or wait are in no percentile.
 func TestPercentilesBesideFailuresAreMarked(t *testing.T) {
 	t.Parallel()
-	const says = "; percentiles of completed messages only; "
+	const says = "percentiles of completed messages only"
 	for name, tt := range map[string]struct {
 		change func(*measure.Counters)
 		want   bool
@@ -263,7 +340,7 @@ func TestPercentilesBesideFailuresAreMarked(t *testing.T) {
 			iv = &measure.Interval{From: iv.From, To: iv.To, Counters: iv.Counters}
 		}
 		v.Interval(iv)
-		if got := v.plain(); strings.Contains(got, says) != tt.want {
+		if got := figures(v); strings.Contains(got, says) != tt.want {
 			t.Errorf("%s: %q; marked: want %v", name, got, tt.want)
 		}
 	}
@@ -304,7 +381,7 @@ func TestStallOfOneSecondShowsBacklog(t *testing.T) {
 		iv := &measure.Interval{To: second}
 		iv.Counters[measure.Measure] = tt.last
 		v.Interval(iv)
-		if got := v.plain(); !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "waiting") {
+		if got := figures(v); !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "waiting") {
 			t.Errorf("%s: %q; want %q in it", name, got, tt.want)
 		}
 	}
