@@ -36,7 +36,7 @@ func (c *calibrateCommand) run(ctx context.Context, e *env) Code {
 func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench truth.Bench) Code {
 	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
-	p := &view.CalibrationPage{Out: e.Stdout, Text: layout.Text{Colour: e.color(c.NoColor, c.JSON)}}
+	p := &view.CalibrationPage{Out: e.Stdout, Text: layout.Terminal(e.width(c.JSON), e.color(c.NoColor, c.JSON))}
 	if c.JSON {
 		p.Out = e.Stderr
 	}

@@ -120,12 +120,9 @@ func (c *capacityCommand) run(ctx context.Context, e *env) (code Code) {
 	}
 	if c.Full {
 		show = func(w io.Writer) error {
-			page, text := new(layout.Page), layout.Text{Width: layout.Usual}
+			page := new(layout.Page)
 			came.Write(page)
-			if cols := e.width(c.JSON); cols > 0 {
-				text = layout.Terminal(cols, false)
-			}
-			_, err := io.WriteString(w, text.Page(page))
+			_, err := io.WriteString(w, layout.Terminal(e.width(c.JSON), false).Page(page))
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ func Show(p *layout.Page) {
 	}
 	p.Gap()
 	t := &layout.Table{Columns: []layout.Column{
-		{Head: "--network", Kind: layout.Word, Key: true}, {Head: "to the system", Kind: layout.Word}, {Head: "from the system", Kind: layout.Word}, {Head: "source", Kind: layout.Word},
+		{Head: "--network", Kind: layout.Word, Key: true}, {Head: "to the system", Kind: layout.Word}, {Head: "from the system", Kind: layout.Word}, {Head: "ref", Kind: layout.Word},
 	}}
 	sources := layout.Listing("", "")
 	seen := map[string]string{}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ var answered = [...]float64{50, 99, 99.9, 100}
 // the command out. verdict is false on a page that begins with its verdict.
 func (t *single) answer(scenario string, verdict bool) {
 	if verdict {
-		word, says := verdictOn(t.r)
+		word, says := verdictOn(t.r, nil)
 		t.Add(layout.Block{Form: layout.Labelled, Mark: word, Spans: []layout.Span{plain(says)}})
 	}
 	if label, spans := t.headline(); len(spans) > 0 {
@@ -59,10 +60,24 @@ func next(p *layout.Page, command, why string) {
 const roomy = 68
 
 // verdictOn returns the verdict as a word, and what it means for the figures: the reasons against them, or
-// what is marked.
-func verdictOn(r *result.Result) (word layout.Span, says string) {
+// what is marked. Of percentiles it names those shown; nil: all.
+func verdictOn(r *result.Result, shown []float64) (word layout.Span, says string) {
 	v := &r.Verdict
 	can, cannot := judge.Quotable(v)
+	marked := "the figures marked !: "
+	if len(shown) > 0 {
+		of := *v
+		of.Figures = slices.DeleteFunc(slices.Clone(v.Figures), func(f result.Figure) bool {
+			_, percentile, is := strings.Cut(f.Name, ".p")
+			p, err := strconv.ParseFloat(percentile, 64)
+			return is && err == nil && !slices.Contains(shown, p)
+		})
+		if good, bad := judge.Quotable(&of); len(bad) > 0 {
+			can, cannot = good, bad
+		} else {
+			marked = ""
+		}
+	}
 	reasons := because(v)
 	switch {
 	case v.Status == result.Invalid:
@@ -77,7 +92,7 @@ func verdictOn(r *result.Result) (word layout.Span, says string) {
 	case len(cannot) > 0 && 2*len(can) < len(cannot):
 		says = "but quote only " + grouped(can)
 	case len(cannot) > 0:
-		says = "but do not quote what is marked !: " + grouped(cannot)
+		says = "but do not quote " + marked + grouped(cannot)
 	default:
 		says = "the figures can be used"
 	}

@@ -194,7 +194,7 @@ func TestAVerdictNamesTheChecksBehindIt(t *testing.T) {
 		{Name: judge.CheckHiccups, Status: result.Invalid, With: judge.CheckLateness},
 		{Name: judge.CheckCPU, Status: result.Suspect},
 	}}
-	if _, says := verdictOn(e.Result); says != "do not use the figures: the generator sent late" {
+	if _, says := verdictOn(e.Result, nil); says != "do not use the figures: the generator sent late" {
 		t.Error(says)
 	}
 	page := &layout.Page{}

@@ -39,7 +39,7 @@ func TestThroughputNamesDifferentWindows(t *testing.T) {
 			r = result.Result{Run: result.Run{Mode: result.ModeConsume}}
 		}
 		b := rendered(t, Text, entry(&r), Options{})
-		if !strings.Contains(b, tt.want) {
+		if !strings.Contains(unwrapped(b), unwrapped(tt.want)) {
 			t.Errorf("%s: it does not say %q:\n%s", name, tt.want, b)
 		}
 	}

@@ -376,7 +376,7 @@ func TestUnknownIntervalIsNotDrawn(t *testing.T) {
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen, MeasureS: 10, HorizonS: 2.711}, Latency: result.Latency{Send: result.Send{Response: d}}}
 	text := rendered(t, Text, entry(r), Options{})
-	mentions(t, text, "not known", "900 µs to 3.00 ms", ">= 900 µs", "<= 3.00 ms", "a stall that comes every 2.71 s on average", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate bursts")
+	mentions(t, unwrapped(text), "not known", "900 µs to 3.00 ms", ">= 900 µs", "<= 3.00 ms", "a stall that comes every 2.71 s on average", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate bursts")
 	page := html1(t, entry(r), Options{})
 	if strings.Contains(page, "NaN") {
 		t.Error("the page draws what is not known")

@@ -221,10 +221,11 @@ func (v *Live) Interval(iv *measure.Interval) {
 }
 
 // due reports whether a line is due: the first of a stage, the first after a fault, or after a pause.
-// Readings come a second apart, more or less. That of a plan's end is left out, since the screen follows.
+// Readings come a second apart, more or less. Those of the plan's end and of a drain that waits for nothing are
+// left out, since the screen follows.
 func (v *Live) due() bool {
 	at := time.Duration(v.seen.at)
-	if v.phase == "measure" && v.plan.End > 0 && at >= v.plan.End {
+	if v.phase == "measure" && v.plan.End > 0 && at >= v.plan.End || v.counts() && v.seen.underWay() == 0 {
 		return false
 	}
 	return v.lined.stale || v.lined.phase != v.phase || at-time.Duration(v.lined.at) >= plainPause-liveTick/2

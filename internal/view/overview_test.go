@@ -65,6 +65,9 @@ func rendered[E any](t testing.TB, write func(io.Writer, E, Options) error, of E
 	return b.String()
 }
 
+// unwrapped is a text with its lines joined.
+func unwrapped(s string) string { return strings.Join(strings.Fields(s), " ") }
+
 // mentions reports each of some texts that got does not have.
 // wordButton is a word that a page explains.
 var wordButton = regexp.MustCompile(`<button class="word" popovertarget="word-\d+">([^<]*)</button>`)

@@ -71,7 +71,7 @@ func TestShortDrainReportsTimeNeeded(t *testing.T) {
 		if err := Text(&b, entry(r), Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(b.String(), "the drain ended while messages were pending; "+want) {
+		if !strings.Contains(unwrapped(b.String()), "the drain ended while messages were pending; "+want) {
 			t.Errorf("%v: want %q in\n%s", needs, want, b.String())
 		}
 	}
@@ -116,5 +116,5 @@ func TestReportShowsMisroutedAndUnknown(t *testing.T) {
 	t.Parallel()
 	all := result.Messages{Scheduled: 5, Sent: 5, Confirmed: 5, Delivered: 1, Lost: 1, Unknown: 3, Misrouted: 2}
 	b := rendered(t, Text, entry(&result.Result{Messages: all, MessagesAll: all}), Options{})
-	mentions(t, b, "the system delivered 2 messages from another destination than the one that they were sent to", "misrouted 2", "unknown 3")
+	mentions(t, unwrapped(b), "the system delivered 2 messages from another destination than the one that they were sent to", "misrouted 2", "unknown 3")
 }

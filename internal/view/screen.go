@@ -120,7 +120,9 @@ func (t *single) screen() *Screen {
 			}
 		})
 	}
-	add(0, t.verdict)
+	all, _ := t.screenDistributions()
+	rows := t.shownPercentiles(all)
+	add(0, func() { t.verdict(rows) })
 	if t.Review != nil {
 		add(1, func() { t.reviewed(t.Review) })
 	}
@@ -211,14 +213,12 @@ func (t *single) reason() {
 	}
 }
 
-// screenTables adds the main percentiles, and for a profile each stage.
-func (t *single) screenTables(s *Screen, add func(int, ...func())) {
-	var all []distribution
+// screenDistributions returns the distributions of a screen, and the group of the main one.
+func (t *single) screenDistributions() (all []distribution, headline string) {
 	groups := []string{"send", "e2e"}
 	if t.r.Latency.RTT.Response != nil || t.r.Latency.RTT.Service != nil {
 		groups = []string{"rtt", "e2e"}
 	}
-	headline := ""
 	for _, d := range distributions(t.r) {
 		if d.interval && slices.Contains(groups, d.group) {
 			all = append(all, d)
@@ -227,6 +227,12 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 			}
 		}
 	}
+	return all, headline
+}
+
+// screenTables adds the main percentiles, and for a profile each stage.
+func (t *single) screenTables(s *Screen, add func(int, ...func())) {
+	all, headline := t.screenDistributions()
 	if len(all) == 0 {
 		add(0, func() { t.latency() })
 		return
@@ -235,7 +241,7 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 	few := len(stages) > 1
 	var figures []string
 	add(0, func() {
-		rows := t.shownPercentiles(all, few)
+		rows := t.shownPercentiles(all)
 		for _, d := range all {
 			for _, p := range rows {
 				figures = append(figures, d.verdictName(p))
@@ -259,7 +265,7 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 		if says := whyNot(t.r, figures); marked(t.table, "!") && len(says) > 0 {
 			of := ""
 			if n := len(markedFigures(t.r, figures)); n > 1 {
-				of = fmt.Sprintf("%d figures, most of all ", n)
+				of = "worst is "
 			}
 			t.Note("! " + of + says[0])
 		}
@@ -275,10 +281,10 @@ const mostStages = 5
 
 // shownPercentiles returns the percentiles of a screen: those requested, else the usual ones as far as
 // known; always the largest.
-func (t *single) shownPercentiles(all []distribution, few bool) []float64 {
+func (t *single) shownPercentiles(all []distribution) []float64 {
 	known := t.rows(all)
 	wanted := []float64{50, 90, 99, 99.9, 100}
-	if few {
+	if len(t.r.Stages) > 1 {
 		wanted = []float64{50, 99, 100}
 	}
 	if len(t.o.Percentiles) > 0 {

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/result"
@@ -181,6 +184,24 @@ func TestTheScreenOfAComparisonIsShort(t *testing.T) {
 			if sides == 2 && !strings.Contains(b.String(), want) {
 				t.Errorf("%q is not in\n%s", want, b.String())
 			}
+		}
+	}
+}
+
+// The golden files of texts are what a pipe gets: 80 columns, but for what is to be copied.
+func TestTextsFit80Columns(t *testing.T) {
+	t.Parallel()
+	texts, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(texts) < 20 {
+		t.Fatalf("%d texts (%v)", len(texts), err)
+	}
+	for _, name := range texts {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range golden.Wide(string(b), ScreenWidth) {
+			t.Errorf("%s: %q", name, line)
 		}
 	}
 }

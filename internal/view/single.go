@@ -32,8 +32,9 @@ func colour[W ~string](word W) layout.Tone {
 	}[strings.ToLower(string(word))]
 }
 
-func (t *single) verdict() {
-	word, says := verdictOn(t.r)
+// verdict writes the verdict. Of percentiles it names those shown; nil: all.
+func (t *single) verdict(shown []float64) {
+	word, says := verdictOn(t.r, shown)
 	t.Add(layout.Block{Form: layout.Status, Spans: []layout.Span{word, plain("  " + says)}})
 }
 

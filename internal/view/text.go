@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"io"
 	"path/filepath"
 
@@ -14,7 +15,7 @@ type Options struct {
 	Dir    string // result folder, named at the end; "": not named
 	Partly bool   // some of it could not be written
 	Colour bool   // ANSI escape sequences, in text only
-	Width  int    // of the terminal in characters, for text only; 0: unknown, tables are then at most 100 wide if possible and lines are not folded
+	Width  int    // of the terminal in characters, for text only; 0: layout.Usual
 	// Session is the number of messages in a user's session: each percentile then has the share of sessions
 	// that meet worse; 0: not shown.
 	Session uint64
@@ -41,11 +42,7 @@ type Fleet struct {
 }
 
 func (o Options) text() layout.Text {
-	t := layout.Text{Width: o.Width, Fold: o.Width > 0, Colour: o.Colour}
-	if t.Width <= 0 {
-		t.Width = layout.Usual
-	}
-	return t
+	return layout.Text{Width: cmp.Or(max(0, o.Width), layout.Usual), Fold: true, Colour: o.Colour}
 }
 
 // markdown is GitHub's, with headings from a level.
@@ -94,7 +91,7 @@ func singleOf(p *layout.Page, e Entry, o Options) *single {
 func one(p *layout.Page, e Entry, o Options) {
 	r := e.Result
 	t := singleOf(p, e, o)
-	t.verdict()
+	t.verdict(nil)
 	if o.lone && o.first != "" {
 		t.answer(o.first, false)
 		p.Gap()

@@ -468,7 +468,7 @@ func TestColumnsOfProseShareTheWidth(t *testing.T) {
 
 func TestATerminalsLastColumnStaysFree(t *testing.T) {
 	t.Parallel()
-	for columns, want := range map[int]int{0: 100, 20: 39, 40: 39, 80: 79, 300: 120} {
+	for columns, want := range map[int]int{0: 80, 20: 39, 40: 39, 80: 79, 300: 120} {
 		if got := Terminal(columns, false).Width; got != want {
 			t.Errorf("of %d columns, %d are used; want %d", columns, got, want)
 		}

@@ -71,7 +71,7 @@ func (f *Output) Write(to Outlet, x Document) error {
 		if f.Out == nil {
 			return to.Show(p, f.NoColor)
 		}
-		b.WriteString(Text{Width: Usual}.Page(p))
+		b.WriteString(Terminal(0, false).Page(p))
 	}
 	return to.Deliver(f.Out, b.Bytes())
 }

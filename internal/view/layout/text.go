@@ -29,8 +29,8 @@ func (t Text) Height(p *Page) int {
 	return n
 }
 
-// Usual is the width of text if none is known: files and pipes are read in editors and logs.
-const Usual = 100
+// Usual is the width of text if none is known: files and pipes are read in editors, logs and messages.
+const Usual = 80
 
 // narrowest and widest bound the width at which sentences are wrapped on a terminal.
 const narrowest, widest = 39, 120
