@@ -116,7 +116,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) (code Code) {
 	code = c.search(ctx, e, r, s, p.Report, h)
 	came := view.NewSearch(s.Dir(), p.Report, p.Scenarios()[0].Measure)
 	show := func(w io.Writer) error {
-		return came.Screen().Write(w, view.MostLines, e.width(c.JSON), false)
+		return came.Screen().Write(w, view.MostAnswer, e.width(c.JSON), false)
 	}
 	if c.Full {
 		show = func(w io.Writer) error {

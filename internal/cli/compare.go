@@ -148,7 +148,7 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	var screen func(io.Writer) error
 	if !c.Full {
 		screen = func(w io.Writer) error {
-			return view.ComparisonScreen(found, parting).Write(w, view.MostCompared, e.width(false), e.color(c.NoColor, false))
+			return view.ComparisonScreen(found, parting).Write(w, view.MostAnswer, e.width(false), e.color(c.NoColor, false))
 		}
 	}
 	return c.Write(e.outlet(), layout.Document{

@@ -159,7 +159,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	code := c.measure(ctx, e, r, s, x, h)
 	report := view.SuiteReport{Report: x.Report}
 	show := func(w io.Writer) error {
-		return report.Screen(s.Dir(), c.Name).Write(w, view.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
+		return report.Screen(s.Dir(), c.Name).Write(w, view.MostAnswer, e.width(c.JSON), e.color(c.NoColor, c.JSON))
 	}
 	if c.Full {
 		show = func(w io.Writer) error {

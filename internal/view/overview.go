@@ -45,7 +45,11 @@ func Loaded(entries []Entry) []result.Entry {
 // that figures must not be ranked. With Full each run follows as in Text. It returns the error of w.
 func Overview(w io.Writer, entries []Entry, o Options) error {
 	if o.Short {
-		return overviewScreen(entries, o).Write(w, MostLines, o.Width, o.Colour)
+		most := MostLines
+		if len(o.Searches) == 1 {
+			most = MostAnswer
+		}
+		return overviewScreen(entries, o).Write(w, most, o.Width, o.Colour)
 	}
 	p := new(layout.Page)
 	overview(p, entries, false, o)

@@ -14,11 +14,12 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A final screen has at most MostLines lines of ScreenWidth columns; a comparison's has MostCompared.
+// A final screen has at most MostLines lines of ScreenWidth columns; that of a verb which answers one question from
+// several runs has MostAnswer.
 const (
-	MostLines    = 24
-	MostCompared = 12
-	ScreenWidth  = 80
+	MostLines   = 24
+	MostAnswer  = 12
+	ScreenWidth = 80
 )
 
 // A Screen is a verb's final output: parts of the page that --full prints. If there is no room for all, the

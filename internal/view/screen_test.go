@@ -176,10 +176,10 @@ func TestTheScreenOfAComparisonIsShort(t *testing.T) {
 		some := *found
 		some.Sides = some.Sides[:sides]
 		var b bytes.Buffer
-		if err := ComparisonScreen(&some, Parting{}).Write(&b, MostCompared, 0, false); err != nil {
+		if err := ComparisonScreen(&some, Parting{}).Write(&b, MostAnswer, 0, false); err != nil {
 			t.Fatal(err)
 		}
-		fits(t, b.String(), MostCompared)
+		fits(t, b.String(), MostAnswer)
 		for _, want := range []string{"yes: load.in_flight=1 is slower: e2e p99", "B has lost messages"} {
 			if sides == 2 && !strings.Contains(b.String(), want) {
 				t.Errorf("%q is not in\n%s", want, b.String())

@@ -66,12 +66,20 @@ func (s *Search) Write(page *layout.Page) {
 // Screen is Told in short, with the answer first.
 func (s *Search) Screen() *Screen {
 	x := new(Screen)
-	x.Add(0, func(p *layout.Page) { s.found(p, mostRows) })
-	x.Add(5, func(p *layout.Page) { s.curve(p, mostRows) })
+	x.Add(0, func(p *layout.Page) {
+		s.found(p, mostAnswers)
+		if n := len(s.Report.Over) - mostAnswers; n > 0 {
+			p.Labelled("", plain(fmt.Sprintf("and %s", quantity.Counted(n, "more value", "more values"))))
+		}
+	})
+	x.Add(5, func(p *layout.Page) { s.curve(p, mostAnswers) })
 	x.Add(0, s.rests)
 	x.Add(0, func(p *layout.Page) { allFigures(p, s.Dir) })
 	return x
 }
+
+// mostAnswers is how many rows of a search a screen shows.
+const mostAnswers = 4
 
 // curve shows the runs at fractions of the capacity, at most the first few.
 func (s *Search) curve(page *layout.Page, most int) {

@@ -217,15 +217,13 @@ func (r SuiteReport) Ends(p *layout.Page, dir, name string) {
 	p.Verbatim("written to " + dir + ", with a folder for each run")
 }
 
-const mostSuiteLines = 10
+const mostSuiteLines = 4
 
 // Screen is Page in short, with a line for each run and its first figure, and the text of Ends.
 func (r SuiteReport) Screen(dir, name string) *Screen {
 	s := new(Screen)
-	s.Add(0, func(p *layout.Page) {
-		p.Heading(r.heading())
-		r.scaled(p)
-	})
+	s.Add(0, func(p *layout.Page) { p.Heading(r.heading()) })
+	s.Add(3, r.scaled)
 	s.Gap()
 	s.Add(0, func(p *layout.Page) {
 		t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, "row", "system", "figure", "ours", "article", "verdict")}
