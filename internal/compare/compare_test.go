@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -763,14 +764,14 @@ func TestGroupingByNameOrShortKey(t *testing.T) {
 func withSystem(runs []Run, scale float64, leftOut uint64) []Run {
 	for _, r := range runs {
 		all := new(measure.Counts)
-		var steps []judge.Sampling
+		var steps []wire.Group
 		for step := range int64(20) {
 			c := new(measure.Counts)
 			for i := range int64(100) {
 				c.Add(int64(scale*float64(100_000+i*1000))+int64(len(r.Dir)+int(r.Result.Messages.Sent))+int64(r.Result.Throughput.SentPerS*10), 1)
 			}
 			all.Merge(c)
-			steps = append(steps, judge.Sampling{Step: step, Delay: 1, Samples: c})
+			steps = append(steps, wire.Group{Step: step, Delay: 1, System: *c})
 		}
 		r.Result.Wire = &result.Wire{E2E: &result.WireParts{Sampled: all.Total() + leftOut, Exact: all.Total(), System: judge.SystemsPart(all, steps, nil, 40_000)}}
 	}

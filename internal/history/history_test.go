@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -301,7 +302,7 @@ func TestHistoryFollowsTheSystemsPart(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 2))
 	for i, r := range runs {
 		all := new(measure.Counts)
-		var steps []judge.Sampling
+		var steps []wire.Group
 		for step := range int64(20) {
 			c := new(measure.Counts)
 			for range 1000 {
@@ -312,7 +313,7 @@ func TestHistoryFollowsTheSystemsPart(t *testing.T) {
 				c.Add(int64(ns), 1)
 			}
 			all.Merge(c)
-			steps = append(steps, judge.Sampling{Step: step, Delay: 1, Samples: c})
+			steps = append(steps, wire.Group{Step: step, Delay: 1, System: *c})
 		}
 		r.Result.Wire = &result.Wire{Send: &result.WireParts{Sampled: all.Total(), Exact: all.Total(), System: judge.SystemsPart(all, steps, nil, 40_000)}}
 	}

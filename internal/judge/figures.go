@@ -21,25 +21,31 @@ const CheckFigures = "figures"
 func Figures(r *result.Result) []result.Figure { return figuresOf(subjectOf(r, nil)) }
 
 func figuresOf(s *subject) (out []result.Figure) {
-	shared, changes := s.closedMarks(), s.changes()
-	wait := s.serversWait()
-	systems := s.systemFigures(shared, changes, wait)
-	for _, d := range s.reported() {
-		for i := range d.All.Percentiles {
-			row := &d.All.Percentiles[i]
-			if row.P >= 100 || !row.Supported {
-				continue
-			}
-			marks := slices.Concat(shared, s.lateMark(&d, row), s.blockedMark(&d, row), s.hostMark(s.stallMark(&d, row), &d, row, systems), s.clockMark(&d, row), changeMark(changes, &d, row), wait.mark(row))
-			out = append(out, marked(d.Name+"."+finding.Percentile(row.P), marks))
-		}
-	}
+	shared, changes, wait := s.closedMarks(), s.changes(), s.serversWait()
+	systems := verdicts(s.systemParts(), func(d *Response, row *result.Percentile) []mark {
+		return slices.Concat(shared, s.stallMark(d, row), changeMark(changes, d, row), wait.mark(row), s.leftOutMark(d, row))
+	})
+	out = verdicts(s.reported(), func(d *Response, row *result.Percentile) []mark {
+		return slices.Concat(shared, s.lateMark(d, row), s.blockedMark(d, row), s.hostMark(s.stallMark(d, row), d, row, systems), s.clockMark(d, row), changeMark(changes, d, row), wait.mark(row))
+	})
 	out = append(out, systems...)
 	if perS := s.Throughput.ConfirmedPerS; perS > 0 {
 		out = append(out, marked("confirmed.rate", shared))
 	}
 	if perS, known := s.Throughput.Received(); known && perS > 0 {
 		out = append(out, marked("received.rate", shared))
+	}
+	return out
+}
+
+// verdicts returns the verdict on each supported percentile, by its marks.
+func verdicts(all []Response, marks func(*Response, *result.Percentile) []mark) (out []result.Figure) {
+	for _, d := range all {
+		for i := range d.All.Percentiles {
+			if row := &d.All.Percentiles[i]; row.P < 100 && row.Supported {
+				out = append(out, marked(d.Name+"."+finding.Percentile(row.P), marks(&d, row)))
+			}
+		}
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -14,27 +15,66 @@ import (
 // CheckWire is the name by which a figure is marked that kernel instants do not show well enough.
 const CheckWire = "wire"
 
-// A Sampling holds samples of one step of a run, beside which the host delayed weir by at most so much.
-type Sampling struct {
-	Step, Delay int64
-	Samples     *measure.Counts
+// Parts returns the parts of a latency of sampled messages; nil if they are known of no message. of is the
+// distribution of the whole latency, nil if the run has none.
+func Parts(p *wire.Parts, of *result.Dist, beside *measure.Counts, usual int64) *result.WireParts {
+	if p.Known() == 0 {
+		return nil
+	}
+	x := &result.WireParts{
+		Method: result.WireExact, Sampled: p.Sampled(), Exact: p.Exact, Bounded: p.Bounded,
+		Ambiguous: p.Ambiguous, Unseen: p.Unseen, Late: p.Late,
+		Held: Distribution(&p.Held, nil), HostOut: Distribution(&p.HostOut, nil), System: SystemsPart(&p.System, p.Groups, beside, usual), HostIn: Distribution(&p.HostIn, nil),
+	}
+	if p.Bounded > 0 {
+		x.Method = result.WireBounds
+	}
+	for _, d := range []*result.Dist{x.Held, x.HostOut, x.HostIn} {
+		for i := range d.Percentiles { // of a sample in windows: how messages of one depend on each other is unknown
+			d.Percentiles[i].LoNS, d.Percentiles[i].HiNS = nil, nil
+		}
+	}
+	if of == nil {
+		return x
+	}
+	for _, row := range of.Percentiles {
+		if !row.Supported || row.AtLeast {
+			continue
+		}
+		l, ok := p.Around(row.NS)
+		if !ok {
+			continue
+		}
+		total := float64(max(l.TotalNS(), 1))
+		mean := func(ns int64) int64 { return ns / int64(l.Known) }
+		at := result.WireAt{
+			P: row.P, Messages: l.Known, LeftOut: l.LeftOut, LatenessNS: mean(l.Lateness), BlockedNS: mean(l.Blocked),
+			HeldNS: mean(l.Held), HostOutNS: mean(l.HostOut), SystemNS: mean(l.System), HostInNS: mean(l.HostIn),
+			HostShare: float64(l.HostNS()) / total, HostMost: float64(l.HostNS()+l.Held) / total,
+		}
+		if moved, ok := hostMoved(&row, &p.Latency, &p.Rest, leftOut(x)); ok {
+			at.Moved = &moved
+		}
+		x.At = append(x.At, at)
+	}
+	return x
 }
 
 // SystemsPart returns the distribution of what the network and the system took for sampled messages.
-// samplings are in order of time. The intervals go by the dependence of messages of about the same time.
+// groups are in order of time. The intervals go by the dependence of messages of about the same time.
 // In the rows' Stalls, Met is the share of the messages beside which the host delayed weir by so much that
 // the percentile may have moved: a message that leaves late can hold up others in the system. beside are the
 // stalls of a host that the system is on too, and nil if it is on another: the system's own threads wait for
 // cores as weir's do, and no window shows how calm it was for them. usual is how late a sleeping thread
 // ordinarily wakes on this host, in ns.
-func SystemsPart(all *measure.Counts, samplings []Sampling, beside *measure.Counts, usual int64) *result.Dist {
+func SystemsPart(all *measure.Counts, groups []wire.Group, beside *measure.Counts, usual int64) *result.Dist {
 	d := Distribution(all, nil)
 	w := widening{conf: confidence, all: all, certain: math.MaxUint64}
 	w.levels(d)
-	for rest := samplings; len(rest) > 0; {
+	for rest := groups; len(rest) > 0; {
 		step := new(measure.Counts)
 		for at := rest[0].Step; len(rest) > 0 && rest[0].Step == at; rest = rest[1:] {
-			step.Merge(rest[0].Samples)
+			step.Merge(&rest[0].System)
 		}
 		w.add(0, step)
 	}
@@ -53,18 +93,18 @@ func SystemsPart(all *measure.Counts, samplings []Sampling, beside *measure.Coun
 		case beside != nil:
 			row.Stalls = x.bound(all, beside)
 		default:
-			x.beside(all, samplings)
+			x.beside(all, groups)
 		}
 	}
 	return d
 }
 
 // beside records by how much delays beside the messages can have moved a percentile.
-func (x *stalled) beside(all *measure.Counts, samplings []Sampling) {
+func (x *stalled) beside(all *measure.Counts, groups []wire.Group) {
 	than := x.than(delayLeast)
-	for _, g := range samplings {
-		if g.Delay <= than {
-			x.calm.Merge(g.Samples)
+	for i := range groups {
+		if g := &groups[i]; g.Delay <= than {
+			x.calm.Merge(&g.System)
 		}
 	}
 	n := all.Total()
@@ -72,10 +112,10 @@ func (x *stalled) beside(all *measure.Counts, samplings []Sampling) {
 	x.compare(n, math.MaxUint64)
 }
 
-// HostMoved returns which share of a percentile of a latency is this host's at most, as sampled messages show:
+// hostMoved returns which share of a percentile of a latency is this host's at most, as sampled messages show:
 // latency are their latencies, rest is what the network, the system and a full client took of each. It is
 // false if the sample does not stand for the run: its own percentile is another, or too few messages are known.
-func HostMoved(of *result.Percentile, latency, rest *measure.Counts, leftOut float64) (moved float64, ok bool) {
+func hostMoved(of *result.Percentile, latency, rest *measure.Counts, leftOut float64) (moved float64, ok bool) {
 	if !of.Supported || of.AtLeast || of.P >= 100 || !stats.Supported(latency.Total(), of.P) || !mayLeaveOut(leftOut, of.P) {
 		return 0, false
 	}
@@ -90,8 +130,8 @@ func HostMoved(of *result.Percentile, latency, rest *measure.Counts, leftOut flo
 // tenth of what lies beyond it.
 func mayLeaveOut(share, p float64) bool { return share <= latenessValid*min(p, 100-p)/100 }
 
-// LeftOut returns the share of sampled messages that are not in the distributions.
-func LeftOut(x *result.WireParts) float64 {
+// leftOut returns the share of sampled messages that are not in the distributions.
+func leftOut(x *result.WireParts) float64 {
 	return 1 - float64(x.Exact+x.Bounded)/float64(max(1, x.Sampled))
 }
 
@@ -126,27 +166,26 @@ func Known(v *result.Verdict, figure string, row *result.Percentile) bool {
 	return row.Supported && (f == nil || f.By != CheckWire)
 }
 
-// systemFigures judges each percentile of what the network and the system took.
-func (s *subject) systemFigures(shared []mark, changes []change, wait serversWait) (out []result.Figure) {
+// systemParts returns what the network and the system took of each latency. Results of older versions do not
+// say what stalls did to a percentile, and such percentiles are not judged.
+func (s *subject) systemParts() (all []Response) {
 	for _, latency := range []string{"send", "e2e"} {
-		x := s.parts(latency)
-		if x == nil || x.System == nil {
-			continue
-		}
-		d := Response{Name: SystemName(latency), All: x.System}
-		for i := range x.System.Percentiles {
-			row := &x.System.Percentiles[i]
-			if row.P >= 100 || !row.Supported || row.Stalls == nil { // nil: an older version
-				continue
-			}
-			marks := slices.Concat(shared, s.stallMark(&d, row), changeMark(changes, &d, row), wait.mark(row))
-			if left := LeftOut(x); !mayLeaveOut(left, row.P) {
-				marks = append(marks, mark{CheckWire, 1, true, say("figure.left_out", "left", x.Sampled-x.Exact-x.Bounded, "sampled", x.Sampled)})
-			}
-			out = append(out, marked(d.Name+"."+finding.Percentile(row.P), marks))
+		if x := s.parts(latency); x != nil && x.System != nil {
+			d := *x.System
+			d.Percentiles = slices.DeleteFunc(slices.Clone(d.Percentiles), func(row result.Percentile) bool { return row.Stalls == nil })
+			all = append(all, Response{Name: SystemName(latency), All: &d})
 		}
 	}
-	return out
+	return all
+}
+
+// leftOutMark says whether the sampled messages that are left out may have moved a percentile.
+func (s *subject) leftOutMark(d *Response, row *result.Percentile) []mark {
+	x := s.parts(d.latency())
+	if mayLeaveOut(leftOut(x), row.P) {
+		return nil
+	}
+	return []mark{{CheckWire, 1, true, say("figure.left_out", "left", x.Sampled-x.Exact-x.Bounded, "sampled", x.Sampled)}}
 }
 
 // hostMark replaces the bound on what stalls did to a percentile by what kernel instants show, if they show

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/needs"
+	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
 // sampled returns what the system took for 20,000 messages in 20 steps: 1 ms each, and what late returns for
 // the messages beside a delay of the host, a hundred in each step.
-func sampled(late int64, delay int64) (all *measure.Counts, samplings []Sampling) {
+func sampled(late int64, delay int64) (all *measure.Counts, groups []wire.Group) {
 	all = new(measure.Counts)
 	for step := range int64(20) {
 		calm, disturbed := new(measure.Counts), new(measure.Counts)
@@ -19,11 +20,11 @@ func sampled(late int64, delay int64) (all *measure.Counts, samplings []Sampling
 			calm.Add(1_000_000+i*100, 1)
 		}
 		disturbed.Add(late, 100)
-		samplings = append(samplings, Sampling{step, 1, calm}, Sampling{step, delay, disturbed})
+		groups = append(groups, wire.Group{Step: step, Delay: 1, System: *calm}, wire.Group{Step: step, Delay: delay, System: *disturbed})
 		all.Merge(calm)
 		all.Merge(disturbed)
 	}
-	return all, samplings
+	return all, groups
 }
 
 // ofSystem returns a run in which kernel instants show such a part of the system.
@@ -44,8 +45,8 @@ func TestSystemsPartIsMarkedForDelaysBesideIt(t *testing.T) {
 		"delays that moved nothing":       {1_000_000, 20_000_000, ""},
 		"delays that moved the tail":      {20_000_000, 20_000_000, "p95 p99 p99.9"},
 	} {
-		all, samplings := sampled(x.late, x.delay)
-		in := ofSystem(SystemsPart(all, samplings, nil, 40_000))
+		all, groups := sampled(x.late, x.delay)
+		in := ofSystem(SystemsPart(all, groups, nil, 40_000))
 		var marked []string
 		figures := 0
 		for _, f := range Figures(in) {
@@ -64,18 +65,18 @@ func TestSystemsPartIsMarkedForDelaysBesideIt(t *testing.T) {
 // TestSystemOnThisHostWaitsForItsCores: calm messages prove nothing about the system's own threads.
 func TestSystemOnThisHostWaitsForItsCores(t *testing.T) {
 	t.Parallel()
-	all, samplings := sampled(20_000_000, 1)
+	all, groups := sampled(20_000_000, 1)
 	beside := new(measure.Counts)
 	beside.Add(20_000, 8000)
 	beside.Add(30_000_000, 2000)
-	for _, f := range Figures(ofSystem(SystemsPart(all, samplings, beside, 20_000))) {
+	for _, f := range Figures(ofSystem(SystemsPart(all, groups, beside, 20_000))) {
 		if f.Name == "e2e.system.p99" && f.Quotable {
 			t.Error("p99 can be quoted on a host that stood still for a fifth of the time")
 		}
 	}
 	calm := new(measure.Counts)
 	calm.Add(20_000, 10_000)
-	for _, f := range Figures(ofSystem(SystemsPart(all, samplings, calm, 20_000))) {
+	for _, f := range Figures(ofSystem(SystemsPart(all, groups, calm, 20_000))) {
 		if f.Name == "e2e.system.p99" && !f.Quotable {
 			t.Errorf("on a calm host: %s", f.Why)
 		}
@@ -84,8 +85,8 @@ func TestSystemOnThisHostWaitsForItsCores(t *testing.T) {
 
 func TestSystemsPartNeedsNearlyAllMessages(t *testing.T) {
 	t.Parallel()
-	all, samplings := sampled(1_000_000, 1)
-	in := ofSystem(SystemsPart(all, samplings, nil, 0))
+	all, groups := sampled(1_000_000, 1)
+	in := ofSystem(SystemsPart(all, groups, nil, 0))
 	in.Wire.E2E.Sampled, in.Wire.E2E.Late = 20_100, 100 // half a percent
 	for _, f := range Figures(in) {
 		if want := map[string]bool{"e2e.system.p50": true, "e2e.system.p90": true, "e2e.system.p99": false}; strings.HasPrefix(f.Name, "e2e.system") {
@@ -101,7 +102,7 @@ func TestSystemsPartNeedsTime(t *testing.T) {
 	t.Parallel()
 	all := new(measure.Counts)
 	all.Add(1000, 10_000)
-	if row := SystemsPart(all, []Sampling{{0, 1, all}}, nil, 0).Percentile(50); row.Supported || row.LoNS != nil {
+	if row := SystemsPart(all, []wire.Group{{Delay: 1, System: *all}}, nil, 0).Percentile(50); row.Supported || row.LoNS != nil {
 		t.Errorf("%+v", row)
 	}
 }
@@ -116,8 +117,8 @@ func TestKernelInstantsReplaceABound(t *testing.T) {
 		quotable bool
 		code     string
 	}{{0.05, 0, true, ""}, {0.30, 0, false, "figure.host"}, {0.05, 5000, false, "figure.stalls"}} {
-		all, samplings := sampled(1_000_000, 1)
-		in := ofSystem(SystemsPart(all, samplings, nil, 0))
+		all, groups := sampled(1_000_000, 1)
+		in := ofSystem(SystemsPart(all, groups, nil, 0))
 		in.Latency.E2E.Response.Percentile(50).Stalls = &result.Stalls{Met: 1}
 		in.Wire.E2E.At = []result.WireAt{{P: 50, Moved: &x.moved}}
 		in.Wire.E2E.Sampled += x.left
@@ -145,7 +146,7 @@ func TestHostMovedComparesWithTheWholeRun(t *testing.T) {
 		ok    bool
 	}{{20 * ms, 0, 0.55, true}, {30 * ms, 0, 0, false}, {20 * ms, 0.02, 0, false}} {
 		row := &result.Percentile{P: 95, NS: x.ns, Supported: true}
-		moved, ok := HostMoved(row, fill(10*ms, 20*ms), fill(9*ms, 9*ms), x.left)
+		moved, ok := hostMoved(row, fill(10*ms, 20*ms), fill(9*ms, 9*ms), x.left)
 		if ok != x.ok || moved < x.moved-0.01 || moved > x.moved+0.01 {
 			t.Errorf("p95 of all %d, %v left out: %v, %v", x.ns, x.left, moved, ok)
 		}
@@ -175,11 +176,11 @@ func TestQuotableNamesTheSystemsPart(t *testing.T) {
 // TestObjectivesOfTheSystemsPart: p99 of the system is 1 ms.
 func TestObjectivesOfTheSystemsPart(t *testing.T) {
 	t.Parallel()
-	all, samplings := sampled(1_000_000, 1)
-	known := func() *result.Result { return ofSystem(SystemsPart(all, samplings, nil, 40_000)) }
+	all, groups := sampled(1_000_000, 1)
+	known := func() *result.Result { return ofSystem(SystemsPart(all, groups, nil, 40_000)) }
 	leftOut := known()
 	leftOut.Wire.E2E.Sampled = 2 * leftOut.Wire.E2E.Exact
-	short := ofSystem(SystemsPart(all, samplings[:8], nil, 40_000))
+	short := ofSystem(SystemsPart(all, groups[:8], nil, 40_000))
 	without := known()
 	without.Wire = nil
 	for _, x := range []struct {
