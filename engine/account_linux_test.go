@@ -66,7 +66,7 @@ func means(raw *Raw) (late, blocked float64) {
 
 // Whatever the driver declares: if Publish only works and others want the cores too, nothing was
 // blocked.
-func TestWhatTheHostTakesInPublishIsLateness(t *testing.T) {
+func TestPreemptionDuringPublishIsLateness(t *testing.T) {
 	crowd(t)
 	for _, blocks := range []bool{false, true} {
 		raw := do(t, real(t, &fake{blocks: blocks}, func() { burn(t, 100_000) }))

@@ -7,7 +7,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-func TestThreadThatSleepsIsDueBetweenMessages(t *testing.T) {
+func TestSleepingThreadDueBetweenMessages(t *testing.T) {
 	t.Parallel()
 	step := func(perSecond uint64) schedule.Phase {
 		return schedule.Phase{From: schedule.PerSecond(perSecond), To: schedule.PerSecond(perSecond), For: time.Second}

@@ -108,7 +108,7 @@ func TestCountedClosedLoopEndsAtLastConfirmation(t *testing.T) {
 	}
 }
 
-func TestAStopInTheDrainIsMarked(t *testing.T) {
+func TestStopDuringDrainRecorded(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -492,7 +492,7 @@ func TestPacersSharePlanReadOnly(t *testing.T) {
 	}
 }
 
-func TestFailuresOfOneKindHaveOneText(t *testing.T) {
+func TestErrorNumbersBecomePlaceholders(t *testing.T) {
 	for in, want := range map[string]string{
 		"read tcp 127.0.0.1:50092->127.0.0.1:46095: reset": "read tcp 127.0.0.1:#->127.0.0.1:#: reset",
 		"subject a.1 after 12 tries":                       "subject a.1 after 12 tries",

@@ -23,7 +23,7 @@ func lazy(native bool) *fake {
 }
 
 // Of ten messages three are late, one is slow itself, and all others take as long as the system.
-func TestAResponseOnTimeHoldsNoLateness(t *testing.T) {
+func TestOnTimeResponseExcludesLateness(t *testing.T) {
 	check := func(t *testing.T, raw *Raw, response measure.Kind, takes time.Duration) {
 		t.Helper()
 		onTime, _ := response.OnTime()

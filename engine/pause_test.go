@@ -111,7 +111,7 @@ func TestPauseCensorsOldAndLiveMessages(t *testing.T) {
 
 // One message in 20 is lost throughout. The consumers catch up, and no lost message counts as an
 // old one.
-func TestALossyRunPausesWithoutItsLosses(t *testing.T) {
+func TestPauseIgnoresLostMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := pausedRun(&fake{copies: func(_, n int) int { return min(n%20, 1) }})
 		raw := do(t, cfg)

@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-func TestStallOverManyDueTimesIsOne(t *testing.T) {
+func TestLongStallCountedOnce(t *testing.T) {
 	const ms = int64(1e6)
 	var s stalls
 	s.wake(10*ms, ms/2) // too short

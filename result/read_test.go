@@ -84,7 +84,7 @@ func TestReadDoesNotWaitForAPipe(t *testing.T) {
 }
 
 // Cuts a whole result.json at each byte.
-func TestEveryCutOfAResultIsTorn(t *testing.T) {
+func TestTruncatedResultDetected(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "golden", FileResult))
 	if err != nil {
 		t.Fatal(err)

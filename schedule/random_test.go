@@ -92,7 +92,7 @@ func between(s *Schedule, p Part, rate Rate) func(yield func(float64) bool) {
 	}
 }
 
-func TestGapsHaveTheMomentsOfTheirDistribution(t *testing.T) {
+func TestGapDistributionMoments(t *testing.T) {
 	t.Parallel()
 	const n = 200_000
 	for _, a := range arrivals[1:] {
@@ -117,7 +117,7 @@ func TestGapsHaveTheMomentsOfTheirDistribution(t *testing.T) {
 
 // Compares the share of gaps below x with the distribution function where it has a closed form:
 // exponential, and gamma of shape 1 and 4 (cv 0.5).
-func TestGapsHaveTheShapeOfTheirDistribution(t *testing.T) {
+func TestGapDistributionShape(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
 	exponential := func(x float64) float64 { return 1 - math.Exp(-x) }

@@ -158,8 +158,8 @@ func TestSystemsAndFlowsAreChosenByName(t *testing.T) {
 	}
 }
 
-// TestEachStoredRowIsOfAFlow ensures that every row can be measured again.
-func TestEachStoredRowIsOfAFlow(t *testing.T) {
+// TestEachStoredRowHasFlow ensures that every row can be measured again.
+func TestEachStoredRowHasFlow(t *testing.T) {
 	f, err := read("../../docs/results/peers.json")
 	if err != nil || len(f.Rows) == 0 {
 		t.Fatalf("%d rows: %v", len(f.Rows), err)

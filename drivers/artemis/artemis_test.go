@@ -47,9 +47,9 @@ func TestGuaranteeFollowsServerSettings(t *testing.T) {
 	}
 }
 
-// TestAConsumerOutlivesItsServerBeforeItRuns restarts a killed server between opening and running a
+// TestConsumerSurvivesRestartBeforeRun restarts a killed server between opening and running a
 // consumer.
-func TestAConsumerOutlivesItsServerBeforeItRuns(t *testing.T) {
+func TestConsumerSurvivesRestartBeforeRun(t *testing.T) {
 	s := shared.Up(t, 1)
 	const n = 50
 	c := trial.Declared(t, Definition(), s.Options)
@@ -91,10 +91,10 @@ func TestPageGuaranteesMatchServers(t *testing.T) {
 	)
 }
 
-// TestCloseWaitsUntilMessagesSentSettledAreTaken closes a producer while the server is stalled: the
+// TestCloseWaitsForPresettledMessages closes a producer while the server is stalled: the
 // messages are then in operating system buffers, and would otherwise reach a queue of that name
 // even after it was deleted.
-func TestCloseWaitsUntilMessagesSentSettledAreTaken(t *testing.T) {
+func TestCloseWaitsForPresettledMessages(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := trial.Declared(t, Definition(), s.Options, "durable", "no", "confirm", "no")
 	p, f := trial.Producer(t, c, "d")

@@ -45,7 +45,7 @@ func bounded(t *testing.T) string {
 	return s.ClientURL()
 }
 
-func TestAnAccountDemandsABoundOfStreams(t *testing.T) {
+func TestAccountRequiresStreamLimit(t *testing.T) {
 	t.Parallel()
 	address := bounded(t)
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}

@@ -175,7 +175,7 @@ func TestInvalidPositionIsRejected(t *testing.T) {
 	}
 }
 
-func TestADurableContinuesAtTheEarliestUnacknowledged(t *testing.T) {
+func TestDurableResumesAtFirstUnacked(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	for _, c := range []struct {

@@ -99,7 +99,7 @@ func TestLateReplyAnswersNoOtherRequest(t *testing.T) {
 	t.Error("none of 100 later requests was answered in time")
 }
 
-func TestAReplyConfirmsMoreThanABuffer(t *testing.T) {
+func TestReplyRaisesGuarantee(t *testing.T) {
 	c, _, _ := ask(t, nil)
 	f, err := c.Facts(t.Context())
 	if err != nil || f.Confirms.Guarantee != driver.Received || f.Settings["confirm"] != "reply" {

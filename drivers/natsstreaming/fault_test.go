@@ -212,9 +212,9 @@ func TestAClosedProducerLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// TestTheLossOfALeaderIsSurvived kills the leader of three: confirmed messages are available
+// TestLeaderLossSurvived kills the leader of three: confirmed messages are available
 // through any remaining node.
-func TestTheLossOfALeaderIsSurvived(t *testing.T) {
+func TestLeaderLossSurvived(t *testing.T) {
 	s := served.Up(t, Definition(), 3)
 	b := trial.NewLog()
 	impatient(s)["ack-timeout"] = []string{"5s"} // for messages without a leader

@@ -387,9 +387,9 @@ func TestConflictingSettingsAreRejected(t *testing.T) {
 	}
 }
 
-// TestWaitAOFWithoutASyncIsRefused: with appendfsync no, WAITAOF never reports that this server has
+// TestWaitAOFNeedsSync: with appendfsync no, WAITAOF never reports that this server has
 // synced.
-func TestWaitAOFWithoutASyncIsRefused(t *testing.T) {
+func TestWaitAOFNeedsSync(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Recipe: "valkey", Settings: map[string]string{"appendonly": "yes", "appendfsync": "no"}})
 	cfg := newConfig()
 	cfg.Address, cfg.WaitAOF = s.Address, true

@@ -150,8 +150,8 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// TestAFifoQueueHoldsAGroupBack sends to two groups alternately, and blocks one of them.
-func TestAFifoQueueHoldsAGroupBack(t *testing.T) {
+// TestFIFOQueueBlocksGroup sends to two groups alternately, and blocks one of them.
+func TestFIFOQueueBlocksGroup(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "group"}, s.Options, "queue", fifo, "receivers", "1")
 	p, f := produce(t, c, "d")

@@ -113,7 +113,7 @@ func dataOf(r *Running, process string) string {
 	return filepath.Join("/proc", strconv.Itoa(supervisor), "root", r.Dir, process, dataFolder)
 }
 
-func TestTheDiskOfAServerIsSlow(t *testing.T) {
+func TestSlowDiskDelaysServer(t *testing.T) {
 	r := up(t, slowly(t, "fake", 2))
 	if len(r.Disks) != 2 {
 		t.Fatalf("processes of disks: %v", r.Disks)

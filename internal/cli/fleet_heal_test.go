@@ -14,7 +14,7 @@ import (
 
 // Two agents execute two runs. One is ended in the warm-up of the first run, so that the spare takes its place
 // from the run's beginning; the spare is ended after that run, and another agent joins.
-func TestAnotherAgentTakesTheLostOnesPlace(t *testing.T) {
+func TestReplacementAgentForLostOne(t *testing.T) {
 	server := meeting(t)
 	where := "nats://" + strings.TrimPrefix(server, "nats://")
 	oneAgent(t, where, "a", "")

@@ -119,7 +119,7 @@ func (w *wire) carries(text string) bool {
 // Agents look secrets up on their own hosts; the coordinator has none. Its job crosses a server in the
 // clear, yet no byte shows a secret or the scenario. No file keeps one, even if the coordinator is killed
 // during the run and another resumes it.
-func TestAFleetsSecretsNeitherTravelNorStay(t *testing.T) {
+func TestFleetSecretsNeverSentOrStored(t *testing.T) {
 	t.Parallel()
 	const mark = "W8tchedP4yloadMark"
 	weir := filepath.Join(withWeir(t), "weir")

@@ -468,7 +468,7 @@ func (f *sshFleet) ran(t *testing.T, agents int, sent uint64) {
 }
 
 // Connections, hosts and weir itself end in the middle of a run: the rest ends, too.
-func TestHostsBySSHEndInTheRun(t *testing.T) {
+func TestSSHHostsLostDuringRun(t *testing.T) {
 	f := newSSHFleet(t)
 	run := func() *proc {
 		t.Helper()

@@ -20,7 +20,7 @@ import (
 )
 
 // A fleet needs one endpoint: its coordinator has what all agents did.
-func TestAFleetsMetricsAreOfAllAgents(t *testing.T) {
+func TestFleetMetricsSumAllAgents(t *testing.T) {
 	needs.Time(t)
 	var last atomic.Value
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {

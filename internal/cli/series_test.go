@@ -49,7 +49,7 @@ func TestSignalEndsSeriesAfterCurrentRun(t *testing.T) {
 	}
 }
 
-func TestASignalBetweenTwoRunsEndsThem(t *testing.T) {
+func TestSignalBetweenRunsEndsSeries(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	stderr := &watch{on: ", written to ", then: func() { signals <- os.Interrupt }}
 	code, _, _ := do(t, World{Signals: signals, Stderr: stderr},

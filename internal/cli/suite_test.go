@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/series/suite"
 )
 
-func TestThePageOfSuitesListsEveryField(t *testing.T) {
+func TestSuiteDocListsEveryField(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "suite.md"))
 	if err != nil {

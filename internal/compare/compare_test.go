@@ -779,7 +779,7 @@ func withSystem(runs []Run, scale float64, leftOut uint64) []Run {
 }
 
 // The whole latencies of both sides are alike: the host hides what the system's part shows.
-func TestSystemsPartIsComparedByItsOwnVerdict(t *testing.T) {
+func TestSystemTimeComparedByOwnVerdict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(7, 600)
 	o := usual

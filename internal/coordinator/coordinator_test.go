@@ -138,7 +138,7 @@ func TestMembersWaitForClockSync(t *testing.T) {
 }
 
 // The exit code of a run follows from the error's kind.
-func TestAWorkerThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
+func TestWorkerFailureBeforeStartFailsRun(t *testing.T) {
 	for _, want := range []error{engine.ErrGuarantee, driver.ErrUnreachable} {
 		bubble(t, func(t *testing.T) {
 			k := coordinatorOf(t, 3)
@@ -161,7 +161,7 @@ func TestAWorkerThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatIsSilentBeforeTheStartFailsTheRun(t *testing.T) {
+func TestWorkerSilentBeforeStartFailsRun(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
 		k.comes(0, engine.Declared)
@@ -504,7 +504,7 @@ func TestHaltedRunStaysStopped(t *testing.T) {
 
 // A worker that ends without figures after the start stops the others, and what is known of it
 // counts.
-func TestAWorkerThatFailsAfterTheStartIsMissing(t *testing.T) {
+func TestWorkerFailureAfterStartReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
 		k.begin()
@@ -565,7 +565,7 @@ func TestWhoStoodStillBlamesNobody(t *testing.T) {
 
 // Every connected worker knows only its own connections: one that does not answer, or still holds
 // something, decides.
-func TestTheSystemIsAskedThroughEveryWorker(t *testing.T) {
+func TestSystemPolledThroughEveryWorker(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 4)
 		k.workers[0].silent = true

@@ -107,7 +107,7 @@ func TestOMBUsesSampleRanksAndMaxima(t *testing.T) {
 	}
 }
 
-func TestARequestIsPublishedByItsReply(t *testing.T) {
+func TestOMBPublishLatencyIsReplyLatency(t *testing.T) {
 	t.Parallel()
 	out := ombOf(t, constant(t, measure.RTTService))
 	if got, _ := out["aggregatedPublishLatencyMax"].(float64); got != 5.000001 {

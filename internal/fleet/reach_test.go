@@ -236,7 +236,7 @@ func TestPeerCannotFloodCoordinatorLog(t *testing.T) {
 }
 
 // It does not retry forever.
-func TestAnAgentWithTheWrongSchemeEnds(t *testing.T) {
+func TestAgentWithWrongSchemeExits(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})

@@ -24,7 +24,7 @@ func TestEveryWordHasAMeaning(t *testing.T) {
 	}
 }
 
-func TestTheWordsOfAFindingAreFound(t *testing.T) {
+func TestGlossaryWordsFoundInFinding(t *testing.T) {
 	for text, want := range map[string][]string{
 		"The host woke the pacers too late (lateness).": {"lateness", "pacer"},
 		"A hiccup is a wake-up delay of pacers.":        {"wake-up delay", "hiccup", "pacer"},

@@ -52,7 +52,7 @@ func TestGCEventsReportCycleEnds(t *testing.T) {
 	}
 }
 
-func TestGCIsTheDifferenceOfTwoTotals(t *testing.T) {
+func TestGCIsDifferenceOfTotals(t *testing.T) {
 	upper := []int64{0, 64, 128, 1000}
 	for _, c := range []struct {
 		name       string

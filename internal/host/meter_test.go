@@ -29,7 +29,7 @@ func TestReadJiffies(t *testing.T) {
 	}
 }
 
-func TestUsageIsTheDifferenceOfTwoReadings(t *testing.T) {
+func TestUsageIsDifferenceOfReadings(t *testing.T) {
 	known := func(n uint64) counter { return counter{n, true} }
 	second := int64(time.Second)
 	for _, c := range []struct {

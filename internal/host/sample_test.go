@@ -64,8 +64,8 @@ func TestAbsentProcessUsesNothing(t *testing.T) {
 	}
 }
 
-// TestASeriesIsBoundedAndLosesNothing adds the seconds of nine hours.
-func TestASeriesIsBoundedAndLosesNothing(t *testing.T) {
+// TestSeriesBoundedWithoutLoss adds the seconds of nine hours.
+func TestSeriesBoundedWithoutLoss(t *testing.T) {
 	var s Series
 	sum, most := uint64(0), uint64(0)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -60,7 +60,7 @@ func TestFailedAndUnconfirmedSharesAreJudged(t *testing.T) {
 }
 
 // Also if the warm-up ends within a second.
-func TestAFaultIsDatedFromTheMeasuredWindow(t *testing.T) {
+func TestFaultTimeCountsFromWindow(t *testing.T) {
 	in := good()
 	in.Run.WarmUpS = new(0.5)
 	in.Faults = []result.Fault{{Do: "kill", To: "leader", Processes: []string{"server-1"}, BeganNS: 5e9, Effect: &result.FaultEffect{Failed: 30}}}

@@ -33,7 +33,7 @@ func serversWaited(in *result.Result, seconds, busy float64) {
 	in.Servers = &result.Servers{SpanS: 10, Processes: []host.ServerUsage{{Name: "server", Cores: ptr(0.1), WaitedS: ptr(seconds)}}}
 }
 
-func TestEachFigureIsMarkedByWhatMovedIt(t *testing.T) {
+func TestFigureMarkNamesItsCause(t *testing.T) {
 	needs.NoRace(t)
 	t.Parallel()
 	for name, x := range map[string]struct {

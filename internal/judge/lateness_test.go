@@ -56,7 +56,7 @@ func recorded(in *result.Result, record func(*measure.Sender, *measure.Receiver)
 // Of 1,000 messages six are late by 0.86 ms and six are as slow by themselves, so that p99 is 1 ms; two are
 // slower still. At every percentile lateness is at most a tenth of the response. In the other run two are
 // late, by a fifth of p99.9, and would otherwise be the fastest.
-func TestLatenessIsJudgedByWhatItMoved(t *testing.T) {
+func TestLatenessJudgedByEffectOnPercentile(t *testing.T) {
 	t.Parallel()
 	moved, same := good(), good()
 	sent(&moved, drawn{986, 140_000, 0}, drawn{6, 1_000_000, 860_000}, drawn{6, 1_000_000, 0}, drawn{2, 10_000_000, 0})
@@ -133,7 +133,7 @@ func TestFindingIsReportedOnce(t *testing.T) {
 
 // Something else is blamed only if at least half of all lateness cannot be the pacers' own, and only a host
 // check shows why they fell behind.
-func TestLatenessHasTheCauseThatIsShown(t *testing.T) {
+func TestLatenessCauseNeedsEvidence(t *testing.T) {
 	needs.NoRace(t)
 	t.Parallel()
 	const n, late = 100_000, 300_000

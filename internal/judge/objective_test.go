@@ -164,7 +164,7 @@ func judged() *result.Result {
 	}
 }
 
-func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
+func TestObjectivesJudgedByWholeInterval(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]string{
 		// send.p50 is 500 µs, between 469 and 532 µs.
@@ -391,7 +391,7 @@ func TestNothingMeasuredDecidesNoRate(t *testing.T) {
 	}
 }
 
-func TestAJudgementHasItsFigureAndInterval(t *testing.T) {
+func TestOutcomeHasFigureAndInterval(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]result.SLO{
 		"send.p50 <= 1ms":          {Value: 500e3 + 223, Unit: "ns", Lo: ptr(468992.0), Hi: ptr(532479.0)},

@@ -31,7 +31,7 @@ func cold(failed, dropped map[int]uint64) result.Result {
 	return in
 }
 
-func TestASlowStartIsNotTheLoad(t *testing.T) {
+func TestSlowStartNotBlamedOnLoad(t *testing.T) {
 	first := map[int]uint64{0: 900, 1: 900, 2: 900, 3: 300}
 	jitter := cold(nil, first)
 	for i := range jitter.Intervals[1:] { // seconds end a little late

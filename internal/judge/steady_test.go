@@ -113,7 +113,7 @@ func stopped(from, still int, p50, p99 func(int) int64, backlog func(int) uint64
 
 // A backlog filled on purpose is not a finding, but other drift is; seconds without a percentile are
 // skipped, and the rest judged if they suffice; warm-up messages confirmed in the window do not count.
-func TestSecondsAreJudgedWhereTheyCanBe(t *testing.T) {
+func TestDriftJudgedFromUsableSeconds(t *testing.T) {
 	const ok, suspect, not = result.Valid, result.Suspect, result.NotRun
 	dice := rand.New(rand.NewPCG(3, 4))
 	p50, p99 := around(dice, 1e5), around(dice, 1e6)

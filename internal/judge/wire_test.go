@@ -35,7 +35,7 @@ func ofSystem(system *result.Dist) *result.Result {
 	return &in
 }
 
-func TestSystemsPartIsMarkedForDelaysBesideIt(t *testing.T) {
+func TestSystemTimeMarkedForHostDelays(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {
 		late, delay int64
@@ -62,8 +62,8 @@ func TestSystemsPartIsMarkedForDelaysBesideIt(t *testing.T) {
 	}
 }
 
-// TestSystemOnThisHostWaitsForItsCores: calm messages prove nothing about the system's own threads.
-func TestSystemOnThisHostWaitsForItsCores(t *testing.T) {
+// TestLocalSystemTimeMarkedForHostStalls: calm messages prove nothing about the system's own threads.
+func TestLocalSystemTimeMarkedForHostStalls(t *testing.T) {
 	t.Parallel()
 	all, groups := sampled(20_000_000, 1)
 	beside := new(measure.Counts)

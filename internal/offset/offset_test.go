@@ -137,7 +137,7 @@ func (w linearWorld) coordinator(t int64) int64 {
 }
 
 // For any linear clock and any delays the truth is within the bound, and no step is invented.
-func TestALinearClockIsWithinTheBound(t *testing.T) {
+func TestLinearClockWithinBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := linearWorld{
 			offset: rapid.OneOf(rapid.Int64Range(-1000, 1000), rapid.Int64Range(-1e15, 1e15)).Draw(t, "offset"),
@@ -307,7 +307,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 // Exchanges may arrive late and twice, as from a stream that is read again.
-func TestOrderDoesNotMatterToTheFit(t *testing.T) {
+func TestFitIgnoresOrder(t *testing.T) {
 	w := newWorld(1, linear(7, 10))
 	es := w.sample(-10*time.Second, 20*time.Second, 300*time.Millisecond)
 	a, b := gather(t, es), NewTrack(0)

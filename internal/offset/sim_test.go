@@ -114,7 +114,7 @@ func holds(t *testing.T, w *world, c Course, from, to time.Duration) {
 	}
 }
 
-func TestTheEstimateHoldsForASteadyClock(t *testing.T) {
+func TestOffsetEstimateForSteadyClock(t *testing.T) {
 	for name, truth := range map[string]func(int64) float64{
 		"constant":        linear(int64(25*time.Millisecond), 0),
 		"fast":            linear(-int64(3*time.Hour), 30),

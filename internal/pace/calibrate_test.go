@@ -43,7 +43,7 @@ func TestCalibrateInABubbleIsVirtual(t *testing.T) {
 	})
 }
 
-func TestSpinningLeavesACoreToTheRest(t *testing.T) {
+func TestSpinningLeavesOneCoreFree(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		pacers, cores int

@@ -408,8 +408,8 @@ var ownFiles = map[string]string{
 	"result/resulttest":          "folders that tests wrote",
 }
 
-// TestUserFilesAreReadInOnePlace: a path from a user may be a pipe, a device or too long.
-func TestUserFilesAreReadInOnePlace(t *testing.T) {
+// TestUserFilesReadThroughUserfile: a path from a user may be a pipe, a device or too long.
+func TestUserFilesReadThroughUserfile(t *testing.T) {
 	opens := map[string]bool{}
 	for _, f := range load(t) {
 		if f.test {

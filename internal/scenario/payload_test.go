@@ -115,9 +115,9 @@ func TestFaultsOfPayloads(t *testing.T) {
 	}
 }
 
-// TestFilesOfSeveralRunsAreReadOnce: a matrix of a thousand runs over a folder
+// TestRunFilesReadOnce: a matrix of a thousand runs over a folder
 // holds it once.
-func TestFilesOfSeveralRunsAreReadOnce(t *testing.T) {
+func TestRunFilesReadOnce(t *testing.T) {
 	t.Parallel()
 	in := inputs(t, "weir: 1\nmessage: {payload: {file: one.json}}\nmatrix: {seed: ["+numbers(1000)+"]}\n")
 	read, reads := in.ReadFile, 0

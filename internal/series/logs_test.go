@@ -18,7 +18,7 @@ func TestSlowMessageLogWindows(t *testing.T) {
 	}
 }
 
-func TestLinesBesideFaultsEndBeforeTheNext(t *testing.T) {
+func TestLogWindowsOfFaultsDoNotOverlap(t *testing.T) {
 	const s, epoch = int64(1e9), int64(100e9)
 	long := &result.FaultEffect{Unconfirmed: &result.Span{FromNS: 20 * s, ToNS: 27 * s}}
 	got := besideFaults([]result.Fault{{BeganNS: 5 * s, UndoneNS: new(8 * s)}, {BeganNS: 20 * s, Effect: long}, {BeganNS: 20*s + 5, Effect: long}}, epoch)

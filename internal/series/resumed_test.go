@@ -102,7 +102,7 @@ func TestSearchResumesWhereItStopped(t *testing.T) {
 }
 
 // Further runs would be lost.
-func TestASeriesEndsWhereItsFileCannotBeWritten(t *testing.T) {
+func TestSeriesStopsOnWriteError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var s *Series
@@ -126,7 +126,7 @@ func TestASeriesEndsWhereItsFileCannotBeWritten(t *testing.T) {
 }
 
 // The error says what to change.
-func TestASearchIsRefusedByTheFlagsOfItsUser(t *testing.T) {
+func TestSearchErrorNamesUserFlags(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	refusal := func(from, to string) string {
@@ -225,7 +225,7 @@ func TestSuiteResumesWhereItStopped(t *testing.T) {
 }
 
 // The error says what is missing or wrong there.
-func TestTheFolderOfAnotherPlanIsRefused(t *testing.T) {
+func TestFolderOfAnotherPlanRejected(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := ReadSearch(dir, ".")
@@ -249,7 +249,7 @@ func TestTheFolderOfAnotherPlanIsRefused(t *testing.T) {
 }
 
 // Probes go on until objectives are decided, but for those that only the end of a run decides.
-func TestProbesForTheSystemsPartHaveOneLength(t *testing.T) {
+func TestSystemTimeProbesHaveOneLength(t *testing.T) {
 	t.Parallel()
 	for slo, longest := range map[string]float64{
 		"e2e.p99 <= 1s": 120, "lost == 0": 0, "e2e.system.p99 <= 1s": 0, "e2e.p99 <= 1s, e2e.system.p99 <= 1s": 0,

@@ -196,7 +196,7 @@ func TestInABrowserReloadKeepsFollowing(t *testing.T) {
 	b.quiet()
 }
 
-func TestInABrowserHostileNamesRunNothing(t *testing.T) {
+func TestBrowserRunsNoHostileNames(t *testing.T) {
 	b := browsing(t)
 	dir := t.TempDir()
 	for i, name := range hostile {
@@ -238,7 +238,7 @@ func TestInABrowserHostileNamesRunNothing(t *testing.T) {
 	}
 }
 
-func TestInABrowserPublishedPagesAreFiltered(t *testing.T) {
+func TestBrowserFiltersPublishedPages(t *testing.T) {
 	b := browsing(t)
 	site, _ := published(t, several(t))
 	b.do(chromedp.Navigate("file://" + filepath.Join(site, "index.html")))
@@ -256,7 +256,7 @@ func TestInABrowserPublishedPagesAreFiltered(t *testing.T) {
 	b.quiet()
 }
 
-func TestInABrowserARunIsStarted(t *testing.T) {
+func TestBrowserStartsRun(t *testing.T) {
 	b := browsing(t)
 	st := starter()
 	defer st.Close()
@@ -279,7 +279,7 @@ func TestInABrowserARunIsStarted(t *testing.T) {
 }
 
 // Pages need no script but that of a run in progress, which says so.
-func TestInABrowserPagesWorkWithoutScripts(t *testing.T) {
+func TestBrowserPagesWorkWithoutScripts(t *testing.T) {
 	b := browsing(t)
 	dir := several(t)
 	begins(t, filepath.Join(dir, "now"))
@@ -301,7 +301,7 @@ func TestInABrowserPagesWorkWithoutScripts(t *testing.T) {
 	b.quiet()
 }
 
-func TestInABrowserListIsUsedByKeyboard(t *testing.T) {
+func TestBrowserListKeyboardNavigation(t *testing.T) {
 	b := browsing(t)
 	srv := serving(t, several(t), Options{})
 	b.do(chromedp.Navigate(srv.URL+"/"), chromedp.Focus("#q"), chromedp.KeyEvent("driver:kafka\r"))

@@ -26,7 +26,7 @@ func TestHolm(t *testing.T) {
 }
 
 // Draws families of tests without any true effect, alike and unlike each other.
-func TestHolmKeepsTheLevelOfAFamily(t *testing.T) {
+func TestHolmKeepsFamilywiseErrorRate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	const rounds, tests = 4000, 8
 	for _, alike := range []float64{0, 0.9} {

@@ -97,7 +97,7 @@ func TestSplitEnergyMatchesDefinition(t *testing.T) {
 	}
 }
 
-func TestSeriesOfUnusableLengthHasNoChange(t *testing.T) {
+func TestNoChangePointInUnusableSeries(t *testing.T) {
 	for _, n := range []int{0, 1, 2*LeastSegment - 1, MostForChanges + 1} {
 		x := make([]float64, n)
 		for i := n / 2; i < n; i++ {

@@ -60,7 +60,7 @@ func TestFindTrendInflatesTheVariance(t *testing.T) {
 	}
 }
 
-func TestFindTrendOfFewAndOfMany(t *testing.T) {
+func TestFindTrendOfFewAndManyValues(t *testing.T) {
 	if got := FindTrend(steps(7, 0, 1), 0.95); got.Step != 0 || got.P != 1 || got.Slope.Estimate != 1 || got.Slope.Lo != nil {
 		t.Errorf("of seven: %+v", got)
 	}

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestKernelInstantsSayWhoseTimeItWas(t *testing.T) {
+func TestKernelTimestampsSplitLatency(t *testing.T) {
 	needs.Time(t)
 	needs.NoRace(t)
 	if err := wire.Check(); err != nil {
@@ -51,8 +51,8 @@ func TestKernelInstantsSayWhoseTimeItWas(t *testing.T) {
 	}
 }
 
-// TestKernelInstantsOfTheOtherSideAreWrong: what a recorder that mixed up the sides would say fails.
-func TestKernelInstantsOfTheOtherSideAreWrong(t *testing.T) {
+// TestKernelTimestampsOfSwappedSidesFail: what a recorder that mixed up the sides would say fails.
+func TestKernelTimestampsOfSwappedSidesFail(t *testing.T) {
 	r := &wire.Report{}
 	r.Send.Levels = []wire.Level{
 		{Bucket: wire.Bucket(int64(kernelServed)), Known: 100, System: 200e6},
@@ -154,9 +154,9 @@ func TestFiguresAreTaken(t *testing.T) {
 	}
 }
 
-// TestTheCeilingsFiguresAreOfOnePair simulates a host that slowed down for some pairs: the medians of
+// TestCeilingFiguresComeFromOnePair simulates a host that slowed down for some pairs: the medians of
 // message, floor and ratio are then of different pairs, which gave 138 ns as 1.42 times 148 ns.
-func TestTheCeilingsFiguresAreOfOnePair(t *testing.T) {
+func TestCeilingFiguresComeFromOnePair(t *testing.T) {
 	var measured []Ceiling
 	for i, message := range []float64{138, 200, 210, 100, 138} {
 		floor := []float64{97, 148, 148, 71, 150}[i]
@@ -198,7 +198,7 @@ func TestCoordinatedOmissionIsDetected(t *testing.T) {
 	}
 }
 
-func TestLatenessOfTheSizeOfAFreeze(t *testing.T) {
+func TestFreezeNotCountedAsLateness(t *testing.T) {
 	ms := func(n int64) int64 { return n * int64(time.Millisecond) }
 	for _, c := range []struct {
 		lateness, service int64

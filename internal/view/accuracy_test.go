@@ -45,7 +45,7 @@ func hasPart(c *truth.Calibration, part string) bool {
 	return false
 }
 
-func TestAccuracySaysWhatWasNotRunAndWhatFailed(t *testing.T) {
+func TestAccuracyReportsSkippedAndFailedCases(t *testing.T) {
 	c := &truth.Calibration{Weir: "devel", Only: []string{truth.PartKernel, truth.PartCompare}, Checks: []truth.Check{
 		{Part: truth.PartKernel, Name: "kernel instants", Pass: true, NotRun: "no eBPF"},
 		{Part: truth.PartCompare, Name: "compare", What: "claims", Why: "p50 found is 1 runs, the truth is 3", Samples: 7, Rows: []truth.Row{

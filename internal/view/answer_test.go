@@ -185,7 +185,7 @@ func TestSeveralScenariosSuggestComparison(t *testing.T) {
 }
 
 // An INVALID run lists only the reasons that make its figures unusable.
-func TestAVerdictNamesTheChecksBehindIt(t *testing.T) {
+func TestVerdictNamesItsChecks(t *testing.T) {
 	t.Parallel()
 	e := Entry{Entry: result.Entry{Dir: "results/x", Result: stored(t, "testdata/valid.json")}}
 	e.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{

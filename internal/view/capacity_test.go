@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
+func TestCapacityPlottedOverLoad(t *testing.T) {
 	ns := func(v int64) *int64 { return &v }
 	r := &capacity.Report{
 		Promise: []string{"send.p99 <= 5ms", "lost == 0"},

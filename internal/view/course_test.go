@@ -147,7 +147,7 @@ func TestTimesCountFromEndOfWarmUp(t *testing.T) {
 	}
 }
 
-func TestASecondCutShortHasNoRate(t *testing.T) {
+func TestPartialSecondHasNoRate(t *testing.T) {
 	t.Parallel()
 	in := []result.Interval{{Sent: 100}, {TS: 1, Sent: 50}, {TS: 1.5, Sent: 3}, {TS: 1.5, Sent: 1}, {TS: 1.6, Sent: 400}}
 	at := func(until float64) (out []float64) {

@@ -34,7 +34,7 @@ func TestRepeatedEventsAreReportedLessOften(t *testing.T) {
 }
 
 // As in the report.
-func TestInstantsCountFromTheEndOfTheWarmUp(t *testing.T) {
+func TestTimesCountFromWarmUpEnd(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[int64]string{
 		-1:              "fault: kill server-1",

@@ -158,7 +158,7 @@ func fits(t *testing.T, got string, most int) {
 }
 
 // Also if many sides differ in many figures.
-func TestTheScreenOfAComparisonIsShort(t *testing.T) {
+func TestComparisonScreenIsShort(t *testing.T) {
 	t.Parallel()
 	found := &compare.Comparison{Alpha: 0.05, Band: 0.05, Warnings: []string{strings.Repeat("settings differ ", 20), "B has lost messages in 1 of 6 runs"}}
 	for i := range 9 {

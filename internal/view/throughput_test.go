@@ -36,7 +36,7 @@ func TestDifferingDeliveredCountsAreExplained(t *testing.T) {
 	}
 }
 
-func TestASlowStartIsInTheHeadline(t *testing.T) {
+func TestSlowStartInHeadline(t *testing.T) {
 	r := &result.Result{Messages: result.Messages{Scheduled: 1000, Sent: 600, Dropped: 400}}
 	r.Verdict.Checks = []result.Check{{
 		Name: judge.CheckRate, Status: result.Valid, Codes: []string{"rate.sent", "rate.full", "slow.mostly", "advice.warm_up"},

@@ -128,7 +128,7 @@ func TestCaptionNotesOmittedSeries(t *testing.T) {
 	}
 }
 
-func TestABoundIsDrawnAsAnArrow(t *testing.T) {
+func TestBoundDrawnAsArrow(t *testing.T) {
 	t.Parallel()
 	for key, next := range map[string]string{"1": "2", "file": "memory"} {
 		c := Variation{ID: "x", Key: "k", Write: whole, Spots: []Spot{

@@ -71,7 +71,7 @@ func TestFigureIsChartedOverVariedKey(t *testing.T) {
 	}
 }
 
-func TestBarsForWordsAndBestPerSystem(t *testing.T) {
+func TestBarChartsOfTextValuesAndBest(t *testing.T) {
 	t.Parallel()
 	var words []Entry
 	for i := range mostRows + 1 {
@@ -103,8 +103,8 @@ func TestBarsForWordsAndBestPerSystem(t *testing.T) {
 	}
 }
 
-// TestRepeatsAreOnePointAndOneCurve: the median over a key, and at each percentile the median of the runs.
-func TestRepeatsAreOnePointAndOneCurve(t *testing.T) {
+// TestRepeatsDrawnAsOneCurve: the median over a key, and at each percentile the median of the runs.
+func TestRepeatsDrawnAsOneCurve(t *testing.T) {
 	t.Parallel()
 	var entries []Entry
 	for _, producers := range []int{1, 8} {

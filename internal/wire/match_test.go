@@ -160,9 +160,9 @@ func TestLastByteCounts(t *testing.T) {
 	}
 }
 
-// TestHeaderBeforeAnotherBodyIsNotTheMessage: a compressor or a protocol's frames may leave a header as it is,
+// TestHeaderOfOtherBodyDoesNotMatch: a compressor or a protocol's frames may leave a header as it is,
 // and not what follows. By byte numbers, the last byte would then have passed with something else, later or earlier.
-func TestHeaderBeforeAnotherBodyIsNotTheMessage(t *testing.T) {
+func TestHeaderOfOtherBodyDoesNotMatch(t *testing.T) {
 	whole := payload(3, 9, 300)
 	for _, x := range []struct {
 		name  string
@@ -207,8 +207,8 @@ func TestMessageInACutSegment(t *testing.T) {
 	}
 }
 
-// TestSegmentBehindAHoleIsNotReady: the program cannot read it before the hole is filled.
-func TestSegmentBehindAHoleIsNotReady(t *testing.T) {
+// TestSegmentAfterGapNotReady: the program cannot read it before the hole is filled.
+func TestSegmentAfterGapNotReady(t *testing.T) {
 	w := newWiretap()
 	w.send(110, 0, true, payload(3, 9, 64))
 	in := direction{conn: 1}
@@ -256,7 +256,7 @@ func TestLeftOutMessagesAreCounted(t *testing.T) {
 }
 
 // The clocks of kernel and process may differ a little; a segment that left long before its message was begun is not its.
-func TestSegmentBeforeItsMessageIsLeftOut(t *testing.T) {
+func TestSegmentBeforeMessageIgnored(t *testing.T) {
 	for _, x := range []struct {
 		start int64
 		known uint64

@@ -97,7 +97,7 @@ func TestCheckFindsBrokenResult(t *testing.T) {
 }
 
 // Breaks host.jsonl in one place at a time.
-func TestCheckHoldsTheHostAgainstItsSums(t *testing.T) {
+func TestCheckComparesHostTotals(t *testing.T) {
 	second := func(i int64) host.Sample {
 		return host.Sample{
 			FromNS: i * 1e9, ToNS: (i + 1) * 1e9, Host: host.HostSample{UserS: new(0.1), DiskReads: new(uint64(i))},

@@ -70,7 +70,7 @@ func TestErrorsMapToContractErrors(t *testing.T) {
 	}
 }
 
-func TestErrorsOfOneKindHaveOneText(t *testing.T) {
+func TestCauseOmitsClientPort(t *testing.T) {
 	var none failure.Map
 	if a, b := none.Cause(reset(1)), none.Cause(reset(2)); a.Error() != b.Error() {
 		t.Errorf("%v and %v", a, b)

@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-func TestWithinWaitsNoLongerThanItsContext(t *testing.T) {
+func TestWithinHonorsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

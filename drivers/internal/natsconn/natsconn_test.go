@@ -228,7 +228,7 @@ func FuzzTokenIsOneTokenAndNeverShared(f *testing.F) {
 	})
 }
 
-func TestErrorsOfAKindHaveOneText(t *testing.T) {
+func TestErrorTextOmitsClientPort(t *testing.T) {
 	addr := func(port int) *net.TCPAddr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 	for _, c := range []struct {
 		name, want string

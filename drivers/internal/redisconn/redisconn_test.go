@@ -271,7 +271,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-func TestOfSeveralServersTheMasterIsUsed(t *testing.T) {
+func TestMasterChosenAmongServers(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(master.Port))
 	o := Defaults()

@@ -67,7 +67,7 @@ func TestLawIntervalCoversTruth(t *testing.T) {
 	}
 }
 
-func TestATargetIsNotExtrapolatedTooFar(t *testing.T) {
+func TestTargetExtrapolationIsLimited(t *testing.T) {
 	law := func(c coefficients) *Law {
 		l, err := Fit(scaled(c, 0, nil))
 		if err != nil {

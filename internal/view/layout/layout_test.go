@@ -388,7 +388,7 @@ func TestEvenTableSplitsIntoEqualParts(t *testing.T) {
 	}
 }
 
-func TestSentencesAreFoldedOnATerminalOnly(t *testing.T) {
+func TestSentencesWrappedOnTerminalOnly(t *testing.T) {
 	t.Parallel()
 	p := new(Page)
 	p.Add(Block{Form: Item, Mark: Doubtful.Of("suspect"), Spans: []Span{Plain.Of("lateness: a quarter of it is the generator's own")}, Under: "A quieter host makes it go away, or a core more."})

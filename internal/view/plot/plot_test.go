@@ -147,7 +147,7 @@ func TestNoAxisIsWithoutBounds(t *testing.T) {
 	}
 }
 
-func TestThinningLosesNoPeakAndNoGap(t *testing.T) {
+func TestThinningKeepsPeaksAndGaps(t *testing.T) {
 	t.Parallel()
 	var points []Point
 	for i := range 86_400 {
