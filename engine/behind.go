@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// reception returns the status of a subscription in this process, without its instants.
-func (r *run) reception(sub int) SubscriptionStatus {
+// subscriptionStatus returns the status of a subscription in this process, without its instants.
+func (r *run) subscriptionStatus(sub int) SubscriptionStatus {
 	x := SubscriptionStatus{Distinct: r.ledger.Distinct(sub)}
 	if m := r.deadReceiver.Load(); m != nil && sub == requests { // a run with dead letters has one subscription
 		x.Dead = m.ledger.Distinct(0)
@@ -24,7 +24,7 @@ func (r *run) reception(sub int) SubscriptionStatus {
 func (r *run) behind(b measure.Backlog) measure.Backlog {
 	b = b[:0]
 	for sub := range r.receivers { // read before confirmed, so that no confirmed message is hidden by a delivery that comes meanwhile
-		x := r.reception(sub)
+		x := r.subscriptionStatus(sub)
 		b = append(b, measure.Behind{Missing: x.Distinct + x.Dead, Passed: x.Passed})
 	}
 	return missing(b, r.ledger.Confirmations())

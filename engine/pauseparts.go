@@ -51,7 +51,7 @@ func (c *PauseCourse) note(now int64, r *run) {
 	// meanwhile.
 	var dead uint64
 	for sub := range c.Distinct {
-		x := r.reception(sub)
+		x := r.subscriptionStatus(sub)
 		c.Distinct[sub], dead = append(c.Distinct[sub], x.Distinct), dead+x.Dead
 	}
 	c.Dead = append(c.Dead, dead)

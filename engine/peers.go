@@ -130,7 +130,7 @@ func (r *run) status(s *Status, draining bool) {
 	}
 	for sub := range s.Subs {
 		last := max(r.ledger.LastDelivery(sub), r.lastWork(sub, s.At))
-		x := r.reception(sub)
+		x := r.subscriptionStatus(sub)
 		x.Last, x.Cut = last, r.isCut(sub)
 		s.Subs[sub] = x
 		s.Last = max(s.Last, last)

@@ -344,7 +344,7 @@ type Receiver struct {
 
 	// Written by the caller of Timed.
 	_    [64]byte
-	slow podium
+	slow slowRing
 	_    [64]byte
 }
 

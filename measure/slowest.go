@@ -30,27 +30,27 @@ func Slowest(all []Slow) []Slow {
 	return all[:min(len(all), MostSlow)]
 }
 
-// podiumRoom is a power of two with room for MostSlow.
-const podiumRoom = 32
+// slowRoom is a power of two with room for MostSlow.
+const slowRoom = 32
 
-// A podium keeps the MostSlow slowest messages offered, for one goroutine at a time. It allocates
+// A slowRing keeps the MostSlow slowest messages offered, for one goroutine at a time. It allocates
 // nothing.
 //
 // Its ring is sorted, fastest first. When a system falls behind, each message is the slowest yet:
 // then the fastest drops out at one end and the new one enters at the other, and nothing else
 // moves.
-type podium struct {
+type slowRing struct {
 	least int64 // a message has to take longer to be kept
-	low   uint  // place of the fastest, modulo podiumRoom
+	low   uint  // place of the fastest, modulo slowRoom
 	n     int
-	ring  [podiumRoom]Slow
+	ring  [slowRoom]Slow
 }
 
 // at returns the i-th message kept, the fastest being the first.
-func (p *podium) at(i int) *Slow { return &p.ring[(p.low+uint(i))%podiumRoom] }
+func (p *slowRing) at(i int) *Slow { return &p.ring[(p.low+uint(i))%slowRoom] }
 
 // keep inserts a message that takes longer than p.least.
-func (p *podium) keep(due, start, at int64, stream uint32, seq uint64) {
+func (p *slowRing) keep(due, start, at int64, stream uint32, seq uint64) {
 	if p.n == MostSlow {
 		p.low++
 		p.n--
@@ -66,7 +66,7 @@ func (p *podium) keep(due, start, at int64, stream uint32, seq uint64) {
 }
 
 // kept returns the messages kept, fastest first.
-func (p *podium) kept() []Slow {
+func (p *slowRing) kept() []Slow {
 	all := make([]Slow, p.n)
 	for i := range all {
 		all[i] = *p.at(i)
@@ -77,9 +77,9 @@ func (p *podium) kept() []Slow {
 // A TopN keeps the MostSlow slowest messages offered, by any goroutine. A message that is not among
 // them costs a load and a comparison; the others take a lock.
 type TopN struct {
-	least atomic.Int64 // as of podium
+	least atomic.Int64 // as of slowRing
 	mu    sync.Mutex
-	podium
+	slowRing
 }
 
 // Offer keeps a message if it is one of the slowest. It allocates nothing.
@@ -91,9 +91,9 @@ func (p *TopN) Offer(x Slow) {
 
 func (p *TopN) keep(due, start, at int64, stream uint32, seq uint64) {
 	p.mu.Lock()
-	if at-due > p.podium.least { // no other came first
-		p.podium.keep(due, start, at, stream, seq)
-		p.least.Store(p.podium.least)
+	if at-due > p.slowRing.least { // no other came first
+		p.slowRing.keep(due, start, at, stream, seq)
+		p.least.Store(p.slowRing.least)
 	}
 	p.mu.Unlock()
 }

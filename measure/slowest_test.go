@@ -20,7 +20,7 @@ func TestTopNKeepsSlowest(t *testing.T) {
 		"fast and slow":     func(i int64) int64 { return 1 + i%2*1_000 + i },
 		"a few to be found": func(i int64) int64 { return 1 + i*7_919%10_007 },
 	} {
-		for _, n := range []int{0, 1, MostSlow - 1, MostSlow, MostSlow + 1, podiumRoom, 5000} {
+		for _, n := range []int{0, 1, MostSlow - 1, MostSlow, MostSlow + 1, slowRoom, 5000} {
 			var p TopN
 			all := make([]Slow, n)
 			var latencies []int64 // of equal ones any may be kept

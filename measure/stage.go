@@ -87,10 +87,6 @@ func (s *stages) at(t int64) *stage {
 	return nil
 }
 
-// StageAt returns the stage of an instant, from 0; -1 if none, or if stages are not recorded
-// separately.
-func (r *Recorder) StageAt(t int64) int { return indexAt(r.cfg.Stages, r.cfg.To, t) }
-
 // Stages returns what has been recorded of each stage so far; nil if stages are not recorded
 // separately. It is exact once recording has stopped. It allocates.
 func (r *Recorder) Stages() []Stage {

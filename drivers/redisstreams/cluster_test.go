@@ -337,7 +337,7 @@ func TestClusterGuaranteePrediction(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, _ := Definition().Foresee(cfg, driver.Servers{Nodes: x.nodes, Replicas: 1}); got != x.want {
+		if got, _ := Definition().PredictGuarantee(cfg, driver.Servers{Nodes: x.nodes, Replicas: 1}); got != x.want {
 			t.Errorf("%d nodes with %v: %v, want %v", x.nodes, x.options, got, x.want)
 		}
 	}

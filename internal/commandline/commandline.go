@@ -38,7 +38,7 @@ func New(commands any, in Environment) (*Grammar, error) {
 	var err error
 	g.parser, err = kong.New(commands,
 		kong.Name("weir"),
-		kong.Description("Puts a known flow of messages into a message queue. Reports what came out, when, and whether you can believe the figure."),
+		kong.Description("Sends messages to a message queue at a known rate. Reports what arrived, when, and whether the figures can be trusted."),
 		kong.Writers(in.Stdout, in.Stderr),
 		kong.Exit(func(int) { g.helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
@@ -64,13 +64,13 @@ type Reading struct {
 
 // Read parses the arguments after the program's name. Its error means that help could not be written.
 func (g *Grammar) Read(args []string) (*Reading, error) {
-	r := &Reading{Args: g.everything(spoken(normalize(args)))}
+	r := &Reading{Args: g.everything(translateUsual(normalize(args)))}
 	r.Hint = helps(g.Model, r.Args)
 	if err := known(g.Model, r.Args); err != nil {
 		r.Faults = []error{err}
 		return r, nil
 	}
-	r.Args, r.Faults = g.strangers(r.Args)
+	r.Args, r.Faults = g.unknownFlags(r.Args)
 	r.Hint = helps(g.Model, r.Args)
 	k, err := g.parser.Parse(r.Args)
 	if g.helped {

@@ -72,8 +72,8 @@ func meant(word string, verbs []string) string {
 	return driver.Nearest(word, verbs)
 }
 
-// spoken translates the usual spellings of help and version into verbs and flags.
-func spoken(args []string) []string {
+// translateUsual translates the usual spellings of help and version into verbs and flags.
+func translateUsual(args []string) []string {
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}

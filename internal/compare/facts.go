@@ -198,8 +198,8 @@ func (f *facts) hosts(all []host.Facts) {
 	}
 }
 
-// tells reports whether a run records such facts.
-func (rec *Record) tells(name string) bool {
+// records reports whether a run records such facts.
+func (rec *Record) records(name string) bool {
 	switch name {
 	case factInstalled:
 		return rec.HasEnv

@@ -163,7 +163,7 @@ func (rec *Record) facts() RunFacts {
 	for i, h := range rec.Facts {
 		all[i] = h.Value()
 	}
-	return RunFacts{all, rec.tells}
+	return RunFacts{all, rec.records}
 }
 
 // longestFact limits the value of a fact, in bytes.

@@ -13,9 +13,9 @@ import (
 	"github.com/weirmq/weir/internal/golden"
 )
 
-// A patient is a simulated host: its files, the ones that differed a second earlier, and the results
+// A simulatedHost is a simulated host: its files, the ones that differed a second earlier, and the results
 // of its system calls.
-type patient struct {
+type simulatedHost struct {
 	name   string
 	now    map[string]string
 	before map[string]string
@@ -107,9 +107,9 @@ var goodCalls = linuxCalls{
 	temp: &diskState{"/tmp", "ext4", 100 << 30, 400 << 30},
 }
 
-func patients() []patient {
+func simulatedHosts() []simulatedHost {
 	idle := map[string]string{"proc/stat": "cpu 99990 0 0 999210 0 0 0 0 0 0\n" + cores(8)}
-	return []patient{
+	return []simulatedHost{
 		{"a good server", server(), idle, goodCalls},
 		{
 			"a virtual machine with steal",
@@ -235,7 +235,7 @@ func patients() []patient {
 	}
 }
 
-func (p patient) examine() []Finding {
+func (p simulatedHost) examine() []Finding {
 	before := readUse(files(with(p.now, p.before)))
 	o := observeLinux(before, files(p.now), p.calls)
 	o.pod.resolve(context.Background()) // of addresses alone
@@ -243,7 +243,7 @@ func (p patient) examine() []Finding {
 }
 
 func TestDoctorFindsMeasurementProblems(t *testing.T) {
-	for _, p := range patients() {
+	for _, p := range simulatedHosts() {
 		t.Run(p.name, func(t *testing.T) {
 			var b strings.Builder
 			for _, f := range p.examine() {
@@ -265,7 +265,7 @@ func TestDoctorFindsMeasurementProblems(t *testing.T) {
 // needs.
 func TestDoctorsFindingsAreComplete(t *testing.T) {
 	healths := map[string][]Health{}
-	for _, p := range patients() {
+	for _, p := range simulatedHosts() {
 		for _, f := range p.examine() {
 			healths[f.Name] = append(healths[f.Name], f.Health)
 			if f.Found == "" || f.Why == "" {
@@ -293,7 +293,7 @@ func TestDoctorsFindingsAreComplete(t *testing.T) {
 }
 
 func TestWellTunedServerPassesDoctor(t *testing.T) {
-	for _, f := range patients()[0].examine() {
+	for _, f := range simulatedHosts()[0].examine() {
 		if f.Health != Healthy {
 			t.Errorf("%s is %s: %s", f.Name, f.Health, f.Found)
 		}

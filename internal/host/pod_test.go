@@ -27,7 +27,7 @@ func TestPodIsGuaranteedWithOwnProcessors(t *testing.T) {
 		{strings.Replace(equal, "REQUESTS_CPU=2000", "REQUESTS_CPU=500", 1), "0-7", Bad, "not Guaranteed: requests 500 and may take 2000 (cpu)"},
 		{strings.Replace(equal, "REQUESTS_MEMORY=1", "REQUESTS_MEMORY=0", 1), "0-7", Bad, "not Guaranteed: requests 0 and may take 1 (memory)"},
 	} {
-		p := patient{now: with(server(), map[string]string{
+		p := simulatedHost{now: with(server(), map[string]string{
 			"proc/self/environ": x.environ, cpu + "online": online, "proc/self/status": "CapEff:\t0\nCpus_allowed_list:\t" + x.allowed + "\n",
 		}), calls: goodCalls}
 		for _, f := range p.examine() {

@@ -123,7 +123,7 @@ func failed(s *subject) check {
 		c.find(result.Suspect, slices.Concat([]finding.Finding{say("failed.slow_start", "slow", math.Round(slow))}, frequent, says)...)
 		return c
 	default:
-		if slow := s.mostlySlowStart().says(); slow != nil {
+		if slow := s.mostlySlowStart().findings(); slow != nil {
 			cause = append(slow, say("failed.warm_up"))
 		}
 	}

@@ -142,7 +142,7 @@ func (s *subject) behindBy(part float64) bool {
 
 // culprit explains the lateness that moved some percentiles, and advises.
 func (s *subject) culprit(changes finding.Finding) []finding.Finding {
-	held, woken, pacers := s.heldUp(), s.wokenLate(), max(1, s.host.Pacers)
+	held, woken, pacers := s.wakeUpDelayShare(), s.wokenLate(), max(1, s.host.Pacers)
 	fifo := s.host.Calibration != nil && s.host.Calibration.FIFO
 	switch {
 	case held >= heldUpIsWhy:
@@ -175,7 +175,7 @@ func (s *subject) fellBehindFor() (why, advice finding.Finding) {
 		}
 		return say("lateness.busy", "busy", *u.HostBusyShare, "mostly", *u.CPUShare < *u.HostBusyShare/2, "used", *u.CPUShare), say("advice.stop_others")
 	}
-	if held := s.heldUp(); held > latenessValid {
+	if held := s.wakeUpDelayShare(); held > latenessValid {
 		return say("lateness.partly_host", "held", held), say("advice.repeat")
 	}
 	return say("lateness.unknown"), say("advice.repeat")
@@ -188,8 +188,8 @@ func (s *subject) alone(pacers int) finding.Finding {
 	return say("lateness.alone", "producers", pacers)
 }
 
-// heldUp is the fraction of all lateness that cannot be the pacers' own.
-func (s *subject) heldUp() float64 {
+// wakeUpDelayShare is the fraction of all lateness that cannot be the pacers' own.
+func (s *subject) wakeUpDelayShare() float64 {
 	if s.Latency.Send.Lateness == nil || s.Latency.Send.HeldUp == nil || s.Latency.Send.Lateness.MeanNS == nil || s.Latency.Send.HeldUp.MeanNS == nil || *s.Latency.Send.Lateness.MeanNS <= 0 {
 		return 0
 	}

@@ -95,7 +95,7 @@ func (s *subject) mostlySlowStart() slowerStart {
 }
 
 // says describes the beginning, and advises a warm-up that leaves it out; nil if there is none.
-func (x slowerStart) says() []finding.Finding {
+func (x slowerStart) findings() []finding.Finding {
 	if x.seconds == 0 {
 		return nil
 	}

@@ -216,7 +216,7 @@ func rate(s *subject) check {
 		if beyond {
 			why = say("rate.full")
 		}
-		c.find(result.Valid, append([]finding.Finding{why}, s.mostlySlowStart().says()...)...)
+		c.find(result.Valid, append([]finding.Finding{why}, s.mostlySlowStart().findings()...)...)
 	case late:
 		if l := lateness(s); l.wrong() {
 			c.with = CheckLateness

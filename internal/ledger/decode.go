@@ -96,7 +96,7 @@ func (r *reader) part(p *Part) {
 	p.streams = int(r.positive(uint64(max(p.Limits.Streams, 0))))
 	subs := r.length(p.Limits.Subscriptions, 1)
 	p.closedUnknown = r.number(maxCount)
-	r.books(&p.closedBooks)
+	r.accounts(&p.closedBooks)
 	r.groups(&p.closedFates)
 	for phase, b := range p.closedBooks {
 		g := &p.closedFates
@@ -268,7 +268,7 @@ func (r *reader) sub(p *Part, x *subPart) {
 		}
 	}
 	x.foreign = r.number(maxCount)
-	r.books(&x.closed)
+	r.accounts(&x.closed)
 	for phase := range x.closed {
 		a, b := &x.closed[phase], &p.closedBooks[phase]
 		a.Missing, a.Unknown = 0, a.Missing
@@ -298,7 +298,7 @@ func (r *reader) sub(p *Part, x *subPart) {
 	}
 }
 
-func (r *reader) books(by *[2]Book) {
+func (r *reader) accounts(by *[2]Book) {
 	for phase := range by {
 		if r.number(1) == 0 {
 			continue

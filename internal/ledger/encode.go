@@ -73,7 +73,7 @@ func (p *Part) AppendBinary(b []byte) ([]byte, error) {
 	w.number(uint64(p.streams), math.MaxUint32)
 	w.number(uint64(len(p.subs)), math.MaxUint32)
 	w.number(p.closedUnknown, maxCount)
-	w.books(&p.closedBooks)
+	w.accounts(&p.closedBooks)
 	w.groups(&p.closedFates)
 	w.number(uint64(len(p.sent)), math.MaxUint32)
 	next, most := uint32(0), pointsEach(len(p.sent))
@@ -92,7 +92,7 @@ func (p *Part) AppendBinary(b []byte) ([]byte, error) {
 			}
 		}
 		w.number(x.foreign, maxCount)
-		w.books(&x.closed)
+		w.accounts(&x.closed)
 		w.groups(&x.damaged)
 		w.groups(&x.unknown)
 		w.instant(x.last, 0)
@@ -273,7 +273,7 @@ func (w *writer) spans(all []span, end uint64) {
 }
 
 // books writes what the bound closed.
-func (w *writer) books(by *[2]Book) {
+func (w *writer) accounts(by *[2]Book) {
 	for phase := range by {
 		b := &by[phase]
 		if *b == (Book{}) {

@@ -116,9 +116,9 @@ func route(device, to string) error {
 // severPriority comes before the routing table that forwards packets.
 const severPriority = 100
 
-// sever cuts the pairs of addresses and restores all others: the servers' namespace silently drops
+// cutPairs cuts the pairs of addresses and restores all others: the servers' namespace silently drops
 // packets between them.
-func (l *joint) sever(pairs []Pair) error {
+func (l *joint) cutPairs(pairs []Pair) error {
 	want := map[Pair]bool{}
 	for _, p := range pairs {
 		want[p], want[Pair{p[1], p[0]}] = true, true

@@ -243,7 +243,7 @@ func (l *joint) obey(socket net.Listener) {
 				l.from.partition(o.Cut.From)
 			}
 			if o.Sever != nil {
-				if err := l.sever(*o.Sever); err != nil {
+				if err := l.cutPairs(*o.Sever); err != nil {
 					a.Error = err.Error()
 				}
 			}

@@ -29,15 +29,15 @@ type Shape struct {
 
 // ProducerDestinations returns the destinations that producer p sends to, as
 // schedule.DestinationsOf does. The slice is the caller's.
-func (s Shape) ProducerDestinations(p int) []int { return s.dealt(p, s.Producers) }
+func (s Shape) ProducerDestinations(p int) []int { return s.destinations(p, s.Producers) }
 
 // ConsumerDestinations returns the destinations that consumer i of each
 // subscription serves, as the engine opens it. The slice is the caller's.
-func (s Shape) ConsumerDestinations(i int) []int { return s.dealt(i, s.Consumers) }
+func (s Shape) ConsumerDestinations(i int) []int { return s.destinations(i, s.Consumers) }
 
-// dealt returns the destinations of connection i of n: one, or, if there are fewer connections than
+// destinations returns the destinations of connection i of n: one, or, if there are fewer connections than
 // destinations, every n-th.
-func (s Shape) dealt(i, n int) []int {
+func (s Shape) destinations(i, n int) []int {
 	if n >= s.Destinations {
 		return []int{i % s.Destinations}
 	}
@@ -117,7 +117,7 @@ func Assign(p Spec, shape Shape, agents []Agent) ([]Worker, error) {
 // sorted returns the agents' indices in the order of their names.
 func sorted(agents []Agent) ([]int, error) {
 	if len(agents) == 0 {
-		return nil, errors.New("no agents to deal over (1 or more)")
+		return nil, errors.New("no agents to assign to (1 or more)")
 	}
 	order := make([]int, len(agents))
 	for i := range order {

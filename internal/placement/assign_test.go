@@ -117,7 +117,7 @@ func TestImpossiblePlacements(t *testing.T) {
 		agents    []Agent
 		want      string
 	}{
-		"nobody":                {Spec{}, Shape{1, 1, 1}, nil, "no agents to deal over (1 or more)"},
+		"nobody":                {Spec{}, Shape{1, 1, 1}, nil, "no agents to assign to (1 or more)"},
 		"two of a name":         {Spec{}, Shape{2, 1, 2}, fleet("a", "b", "a"), "two agents have the name a (give each its own)"},
 		"more agents than work": {Spec{}, Shape{2, 1, 1}, fleet("d", "a", "b", "c"), "d would have nothing to do: the run has 2 producers for 4 agents and 1 consumer for 4 agents (use more of them, or fewer agents)"},
 		"more agents than producers": {

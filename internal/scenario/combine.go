@@ -44,7 +44,7 @@ func (d *decoder) combine(s *Scenario) {
 		d.fault(d.later("topology.replication", "system.nodes"), "topology.replication",
 			"is %d with %d node(s) (at most system.nodes)", s.Topology.Replication, s.System.Nodes)
 	}
-	d.foresee(s)
+	d.predictGuarantee(s)
 }
 
 // combineSettle rejects a settle mode that the driver does not support.

@@ -46,7 +46,7 @@ func (d Executors) Check(all []*scenario.Scenario) error {
 		}
 	}
 	if d.Agents {
-		return d.dealt(all)
+		return d.checkPlacement(all)
 	}
 	return nil
 }
@@ -79,8 +79,8 @@ func (d Executors) here(s *scenario.Scenario) []fault.Fault {
 	return servers
 }
 
-// dealt refuses what cannot be placed on the agents, as far as that is known before they join.
-func (d Executors) dealt(all []*scenario.Scenario) error {
+// checkPlacement refuses what cannot be placed on the agents, as far as that is known before they join.
+func (d Executors) checkPlacement(all []*scenario.Scenario) error {
 	for _, s := range all {
 		agents, err := placement.Expected(s.Placement, dealers(s, d.Count))
 		if err == nil && agents != nil {

@@ -35,9 +35,9 @@ type faults struct {
 	epoch   int64                                       // on the host's monotonic clock
 	begun   chan struct{}                               // closed when epoch is known
 
-	done []result.Fault // set when conduct ends
-	said []promise      // likewise
-	over chan struct{}  // closed then; nil: agents execute all of them
+	done []result.Fault     // set when conduct ends
+	said []reportedConfirms // likewise
+	over chan struct{}      // closed then; nil: agents execute all of them
 	end  context.CancelFunc
 }
 
@@ -73,10 +73,10 @@ func (d *faults) start(ctx context.Context, _ <-chan struct{}) error {
 			return
 		}
 		system := d.subjected()
-		parted, said := make(chan []result.Fault), make(chan []promise)
+		parted, said := make(chan []result.Fault), make(chan []reportedConfirms)
 		go func() { parted <- d.link.part(ctx, d.epoch) }()
 		go func() {
-			said <- follow(ctx, d.ask, system.Now, func(p promise) {
+			said <- follow(ctx, d.ask, system.Now, func(p reportedConfirms) {
 				c := p.confirms
 				d.event(engine.Event{At: p.at, Kind: "guarantee", Text: fmt.Sprintf("a confirmation means %s, copies %s, stable %s", c.Guarantee, c.Copies, c.Stable)})
 			})
@@ -155,7 +155,7 @@ func (d *faults) subjected() fault.System {
 	case d.team.team.remote():
 		system.Part, system.Parting = d.servers.running.Part, netpartition.Means
 	default:
-		system.Part, system.Parting = d.link.sever, network.CutMeans
+		system.Part, system.Parting = d.link.cutPairs, network.CutMeans
 	}
 	return system
 }

@@ -81,8 +81,8 @@ func (s *Series) Gather(ctx context.Context) error {
 	return f.await(ctx, s.fleet, f.Agents+f.Spares, s.plan.Scenarios())
 }
 
-// muster makes sure that a run has its agents: others take the places of those that have left.
-func (s *Series) muster(ctx context.Context, stop <-chan struct{}) error {
+// ensureAgents makes sure that a run has its agents: others take the places of those that have left.
+func (s *Series) ensureAgents(ctx context.Context, stop <-chan struct{}) error {
 	f := s.o.Fleet
 	if f == nil || f.Paused != nil {
 		return nil

@@ -98,8 +98,8 @@ func (m *link) bind() (address string, within func(func() error) error, places [
 	return network.SystemAddress, m.made.Within, places
 }
 
-// sever drops all packets between the nodes of each pair; 0 stands for the clients.
-func (m *link) sever(pairs [][2]int) error {
+// cutPairs drops all packets between the nodes of each pair; 0 stands for the clients.
+func (m *link) cutPairs(pairs [][2]int) error {
 	at := func(node int) string {
 		if node == 0 {
 			return network.ClientAddress

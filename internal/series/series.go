@@ -209,7 +209,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) (o *Outc
 	var lost []string
 	for {
 		o = &Outcome{Run: Run{Scenario: t.scenario, Number: t.number, Of: t.of, Several: t.place > 0, Series: t.series, Repeat: t.repeat}}
-		if o.Err = s.muster(ctx, stop); o.Err != nil {
+		if o.Err = s.ensureAgents(ctx, stop); o.Err != nil {
 			return o
 		}
 		s.attempt(ctx, stop, t, o, lost)

@@ -77,7 +77,7 @@ func texts(x Excerpt) (all []string) {
 	return all
 }
 
-func (s *scene) tells(x Excerpt, more uint64, want ...string) {
+func (s *scene) expect(x Excerpt, more uint64, want ...string) {
 	s.Helper()
 	if d := cmp.Diff(want, texts(x)); d != "" || x.More != more || x.AtLeast {
 		s.Errorf("more %d, want %d; (-want +got):\n%s", x.More, more, d)
@@ -92,12 +92,12 @@ func TestLineBelongsToWindowWhenSeen(t *testing.T) {
 	s.say(400, "ginning\n\n \nd\n")
 	s.say(500, "e without an end")
 	got := s.read([2]int64{0, 99}, [2]int64{0, 100}, [2]int64{101, 399}, [2]int64{400, 499}, [2]int64{500, 500}, [2]int64{501, 9999})
-	s.tells(got[0], 0)
-	s.tells(got[1], 0, "100 older, and still written", "100 a")
-	s.tells(got[2], 0, "200 b")
-	s.tells(got[3], 0, "400 c, the beginning", "400 d")
-	s.tells(got[4], 0, "500 e without an end")
-	s.tells(got[5], 0)
+	s.expect(got[0], 0)
+	s.expect(got[1], 0, "100 older, and still written", "100 a")
+	s.expect(got[2], 0, "200 b")
+	s.expect(got[3], 0, "400 c, the beginning", "400 d")
+	s.expect(got[4], 0, "500 e without an end")
+	s.expect(got[5], 0)
 }
 
 func TestFirstLinesPerServerAreKept(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFirstLinesPerServerAreKept(t *testing.T) {
 	s.say(100, "")
 	s.say(200, strings.Repeat("one at 12:34\none at 12:35\nelected\n", 3)+"a\nb\nc\nd\n")
 	got := s.read([2]int64{0, 300})[0]
-	s.tells(got, 2+8, "100 two a", "100 two b", "100 two c", "100 two d", "100 two e", "200 one at 12:34", "200 elected", "200 a", "200 b", "200 c")
+	s.expect(got, 2+8, "100 two a", "100 two b", "100 two c", "100 two d", "100 two e", "200 one at 12:34", "200 elected", "200 a", "200 b", "200 c")
 	if l := got.Lines[0]; l.Process != "server-2" || l.Node != 2 {
 		t.Errorf("%+v", l)
 	}
@@ -146,7 +146,7 @@ func TestTruncatedLogIsFollowed(t *testing.T) {
 	s.at = 400
 	s.f.look()
 	s.say(500, "third\n")
-	s.tells(s.read([2]int64{0, 500})[0], 0, "100 first", "200 last of the first", "300 cut", "500 third")
+	s.expect(s.read([2]int64{0, 500})[0], 0, "100 first", "200 last of the first", "300 cut", "500 third")
 	for i := range 20 {
 		if err := os.Remove(s.path); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestLaterLogIsReadFromStart(t *testing.T) {
 	s.at = 100
 	s.f.look()
 	s.say(200, "hello\n")
-	s.tells(s.read([2]int64{0, 500})[0], 0, "200 hello")
+	s.expect(s.read([2]int64{0, 500})[0], 0, "200 hello")
 }
 
 func TestOnlyRegularFilesAreRead(t *testing.T) {
@@ -175,7 +175,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	}
 	s.at = 100
 	s.f.look()
-	s.tells(s.read([2]int64{0, 500})[0], 0)
+	s.expect(s.read([2]int64{0, 500})[0], 0)
 }
 
 func TestAHostileLogIsBounded(t *testing.T) {
@@ -191,7 +191,7 @@ func TestAHostileLogIsBounded(t *testing.T) {
 		t.Errorf("the end of a line of 1 MiB: %q", texts(got))
 	}
 	s.say(400, strings.Repeat("line\n", 1_000_000))
-	s.tells(s.read([2]int64{301, 500})[0], 1e6-1, "400 line")
+	s.expect(s.read([2]int64{301, 500})[0], 1e6-1, "400 line")
 
 	var windows [][2]int64 // with more content than is read
 	s.say(600, strings.Repeat(strings.Repeat("y", 1<<20)+"\n", 5))

@@ -209,8 +209,8 @@ func strongest(d *driver.Definition) (flags string, ok bool) {
 				_ = driver.SetOption(cfg, name, value...) // the recipe's tests show that it can be set
 			}
 		}
-		gives, foresees := d.Foresee(cfg, servers)
-		if (gives >= most || !foresees) && (!ok || n < fewest) {
+		gives, predicts := d.PredictGuarantee(cfg, servers)
+		if (gives >= most || !predicts) && (!ok || n < fewest) {
 			flags, fewest, ok = set, n, true
 		}
 	}

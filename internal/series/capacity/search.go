@@ -122,7 +122,7 @@ type vote [Undecided + 1]int
 
 // says is the majority judgement on a rate; a tie does not pass. Probes spoilt by the generator count only
 // if there are no others.
-func (v vote) says() Judgement {
+func (v vote) judgement() Judgement {
 	switch {
 	case v[Passed] > v[Failed]+v[Undecided]:
 		return Passed
@@ -154,7 +154,7 @@ func (s *Search) ends() (pass, ceiling float64, votes map[float64]vote) {
 	votes = s.votes()
 	least := func(counts func(rate float64, says Judgement) bool) (least float64) {
 		for rate, v := range votes {
-			if counts(rate, v.says()) && (least == 0 || rate < least) {
+			if counts(rate, v.judgement()) && (least == 0 || rate < least) {
 				least = rate
 			}
 		}
@@ -162,7 +162,7 @@ func (s *Search) ends() (pass, ceiling float64, votes map[float64]vote) {
 	}
 	against := least(func(_ float64, says Judgement) bool { return says == Failed || says == Limited })
 	for rate, v := range votes {
-		if v.says() == Passed && (against == 0 || rate < against) {
+		if v.judgement() == Passed && (against == 0 || rate < against) {
 			pass = max(pass, rate)
 		}
 	}
@@ -193,7 +193,7 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 		return 0, "", OutOfTries
 	}
 	pass, ceiling, votes := s.ends()
-	over := map[Judgement]Stop{Failed: Found, Limited: Generator, Undecided: TooShort}[votes[ceiling].says()]
+	over := map[Judgement]Stop{Failed: Found, Limited: Generator, Undecided: TooShort}[votes[ceiling].judgement()]
 	switch {
 	case ceiling > 0 && over == Generator && votes[ceiling].all() == 1: // the host may have been busy briefly
 		return ceiling, Retest, ""
@@ -208,7 +208,7 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 	if over == TooShort {
 		if open, fail = undecided(ceiling, votes); fail == 0 {
 			// A higher rate may clearly keep or miss the objectives.
-			if rate := round(s.bounded(open * growth)); rate > open && rate <= ceiling*furthest && votes[open].says() != Limited {
+			if rate := round(s.bounded(open * growth)); rate > open && rate <= ceiling*furthest && votes[open].judgement() != Limited {
 				return rate, Doubling, ""
 			}
 			open, fail = 0, ceiling
@@ -300,12 +300,12 @@ func (s *Search) halved(from, to float64) float64 {
 // none.
 func undecided(ceiling float64, votes map[float64]vote) (open, fail float64) {
 	for rate, v := range votes {
-		if rate > ceiling && v.says() == Failed && (fail == 0 || rate < fail) {
+		if rate > ceiling && v.judgement() == Failed && (fail == 0 || rate < fail) {
 			fail = rate
 		}
 	}
 	for rate, v := range votes {
-		if v.says() != Failed && (fail == 0 || rate < fail) {
+		if v.judgement() != Failed && (fail == 0 || rate < fail) {
 			open = max(open, rate)
 		}
 	}
@@ -341,7 +341,7 @@ func (s *Search) Answer() Answer {
 		_, fail = undecided(a.Undecided, votes)
 	}
 	if a.Pass = pass; fail > 0 {
-		a.Fail = End{fail, votes[fail].says()}
+		a.Fail = End{fail, votes[fail].judgement()}
 	}
 	return a
 }

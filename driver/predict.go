@@ -21,9 +21,9 @@ type GuaranteePredictor interface {
 	Known(Servers) Known
 }
 
-// Foresee returns the strongest guarantee possible with the settings of cfg. ok: cfg is a
+// PredictGuarantee returns the strongest guarantee possible with the settings of cfg. ok: cfg is a
 // GuaranteePredictor.
-func (d Definition) Foresee(cfg Config, s Servers) (most Guarantee, ok bool) {
+func (d Definition) PredictGuarantee(cfg Config, s Servers) (most Guarantee, ok bool) {
 	f, ok := cfg.(GuaranteePredictor)
 	if !ok || len(d.Confirmations) == 0 {
 		return 0, false

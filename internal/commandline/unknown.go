@@ -14,9 +14,9 @@ import (
 	"github.com/weirmq/weir/internal/view"
 )
 
-// strangers removes unknown flags, each with its value, from args, and suggests what each may have meant,
+// unknownFlags removes unknown flags, each with its value, from args, and suggests what each may have meant,
 // so that one attempt reports all errors of a command line.
-func (g *Grammar) strangers(args []string) (rest []string, faults []error) {
+func (g *Grammar) unknownFlags(args []string) (rest []string, faults []error) {
 	node, _ := commandOf(g.Model, args)
 	known := map[string]bool{}
 	letters := ""

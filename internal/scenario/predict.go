@@ -131,7 +131,7 @@ func (o *outlook) after(ways []way) driver.Guarantee {
 	if t.servers.Replicas > t.servers.Nodes || driver.Check(t.config) != nil {
 		return 0
 	}
-	g, _ := t.def.Foresee(t.config, t.servers)
+	g, _ := t.def.PredictGuarantee(t.config, t.servers)
 	return g
 }
 
@@ -238,9 +238,9 @@ func (o *outlook) others(ways []way, want driver.Guarantee) (names []string) {
 	return names
 }
 
-// foresee applies what the recipe gives the driver, and rejects a guarantee that the servers will not
+// predictGuarantee applies what the recipe gives the driver, and rejects a guarantee that the servers will not
 // give.
-func (d *decoder) foresee(s *Scenario) {
+func (d *decoder) predictGuarantee(s *Scenario) {
 	switch {
 	case len(d.faults) > 0:
 		return
@@ -252,8 +252,8 @@ func (d *decoder) foresee(s *Scenario) {
 	s.connected = o.know()
 	s.System.Config = o.config
 	want := s.System.Guarantee
-	gives, foresees := o.def.Foresee(o.config, o.servers)
-	if !foresees || gives >= want {
+	gives, predicts := o.def.PredictGuarantee(o.config, o.servers)
+	if !predicts || gives >= want {
 		return
 	}
 	ways, best := o.reach(want)
@@ -274,7 +274,7 @@ func (d *decoder) foresee(s *Scenario) {
 // options. What only the servers know is checked when weir connects.
 func (d *decoder) bound(s *Scenario) {
 	def, want, theirs := s.System.Definition, s.System.Guarantee, driver.Servers{Requests: s.Mode == engine.Request}
-	most, bounds := def.Foresee(s.System.Config, theirs)
+	most, bounds := def.PredictGuarantee(s.System.Config, theirs)
 	if !bounds || most >= want {
 		return
 	}
@@ -292,7 +292,7 @@ func (d *decoder) bound(s *Scenario) {
 		if flags == nil || driver.Check(cfg) != nil {
 			continue
 		}
-		g, _ := def.Foresee(cfg, theirs)
+		g, _ := def.PredictGuarantee(cfg, theirs)
 		if best = max(best, g); g >= want {
 			help = strings.Join(flags, " ") + " allows " + g.String()
 			break

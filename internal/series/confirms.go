@@ -16,15 +16,15 @@ const (
 	mostPromises = 1000
 )
 
-// A promise is what a confirmation means, as the system reported at an instant.
-type promise struct {
+// A reportedConfirms is what a confirmation means, as the system reported at an instant.
+type reportedConfirms struct {
 	at       int64 // since the epoch, ns
 	confirms driver.Confirms
 }
 
 // follow asks the system at intervals what a confirmation means, until ctx ends, and returns the answers
 // that differ from the previous one. It calls tell with each but the first. No answer is not a change.
-func follow(ctx context.Context, ask func(context.Context) (driver.Facts, error), now func() int64, tell func(promise)) (all []promise) {
+func follow(ctx context.Context, ask func(context.Context) (driver.Facts, error), now func() int64, tell func(reportedConfirms)) (all []reportedConfirms) {
 	tick := time.NewTicker(promiseEvery)
 	defer tick.Stop()
 	for len(all) < mostPromises {
@@ -32,7 +32,7 @@ func follow(ctx context.Context, ask func(context.Context) (driver.Facts, error)
 		f, err := ask(limited)
 		cancel()
 		if n := len(all); err == nil && (n == 0 || all[n-1].confirms != f.Confirms) {
-			all = append(all, promise{now(), f.Confirms})
+			all = append(all, reportedConfirms{now(), f.Confirms})
 			if n > 0 {
 				tell(all[n])
 			}
@@ -47,7 +47,7 @@ func follow(ctx context.Context, ask func(context.Context) (driver.Facts, error)
 }
 
 // weaker returns the times, up to end, in which the system guaranteed less than first.
-func weaker(first driver.Confirms, all []promise, end int64) (w []result.Weaker) {
+func weaker(first driver.Confirms, all []reportedConfirms, end int64) (w []result.Weaker) {
 	for i, p := range all {
 		if first.Weaker(p.confirms) == first {
 			continue
