@@ -57,7 +57,7 @@ func Words() []string {
 //	embeds: example.com/server
 //	---
 //
-//	About, in one paragraph.
+//	About, in paragraphs.
 //
 //	## Words
 //
@@ -79,6 +79,15 @@ func MustPage(text string) Page {
 		panic("page of a driver: " + err.Error())
 	}
 	return p
+}
+
+// paragraphs unfolds the lines of each paragraph.
+func paragraphs(text string) string {
+	all := strings.Split(strings.TrimSpace(text), "\n\n")
+	for i, p := range all {
+		all[i] = strings.Join(strings.Fields(p), " ")
+	}
+	return strings.Join(all, "\n\n")
 }
 
 func parsePage(text string) (Page, error) {
@@ -105,7 +114,7 @@ func parsePage(text string) (Page, error) {
 	if !ok || !both {
 		return p, fmt.Errorf("does not have the sections Words and Guarantees")
 	}
-	p.About = strings.Join(strings.Fields(about), " ")
+	p.About = paragraphs(about)
 	for _, item := range unfolded(words) {
 		marked, isWord := strings.CutPrefix(item, "- **")
 		word, to, ok := strings.Cut(marked, "**: ")

@@ -17,6 +17,9 @@ client: the vendor's
 One system. It keeps
 what it gets.
 
+It is
+small.
+
 ## Words
 
 - **destination**: a queue, weir.<run>.<destination>.
@@ -32,7 +35,7 @@ what it gets.
 // Includes each part of a page, and continued lines.
 func TestParsePage(t *testing.T) {
 	want := Page{
-		About: "One system. It keeps what it gets.", ClientWhy: "the vendor's",
+		About: "One system. It keeps what it gets.\n\nIt is small.", ClientWhy: "the vendor's",
 		Features: Features{Persistence: "memory", Protocol: "MQ, over TCP"},
 		Maps: []Mapping{
 			{Word: "destination", To: "a queue, weir.<run>.<destination>", Source: "https://example.com/queues#what"},

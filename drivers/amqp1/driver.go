@@ -66,8 +66,6 @@ const (
 	qpid    = "qpid"
 	rabbit4 = "rabbitmq"
 	memory  = "memory"
-	written = "written"
-	synced  = "synced"
 )
 
 // Config holds the driver's settings.

@@ -1,6 +1,6 @@
 // Package beanstalkd drives beanstalkd, a work queue on one server.
 //
-// # What is what here
+// # Terms
 //
 // The server makes a tube when a client names it, and forgets it when it is empty and no
 // client names it. So Declare has nothing to do, and Delete takes all jobs out. The answer
@@ -15,7 +15,7 @@
 // that cannot be written is turned off by the server, which goes on in memory; Facts show
 // that, when they are read again.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // A call of the client sends one command and waits for the answer. It has no context, no
 // time limit and no way to connect again: package keeper has these.
@@ -88,7 +88,7 @@ type Config struct {
 	TTR           time.Duration `option:"ttr" min:"1s" unit:"1s" help:"Time to run. After it, the server gives a message that is not settled to another consumer."`
 	Touch         time.Duration `option:"touch" min:"100ms" zero:"yes" help:"How often a consumer restarts the time to run while it works on a message; 0: never."`
 	Timeout       time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time to connect, and longest time of one call of the client."`
-	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to reconnect. The attempts never end."`
 
 	Server Server `option:"server"`
 }

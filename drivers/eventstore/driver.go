@@ -2,7 +2,7 @@
 // stream of events, read by a persistent subscription. It was never run against either:
 // no registry has a server, and its tests use a stand-in.
 //
-// # What is what here
+// # Terms
 //
 // A destination is a stream. A subscription is a group of a persistent subscription to it,
 // made at the end of the stream when its first consumer is opened. The server keeps the
@@ -15,7 +15,7 @@
 // say whether a server keeps events in memory only, or does not flush. So a confirmation
 // counts as received, unless the option flushes says more.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // It finds the leader of a cluster, and connects again when a server is gone. When it
 // finds none, it is of no more use: package eventstore then makes another.
@@ -93,7 +93,7 @@ type Config struct {
 	MessageTimeout time.Duration `option:"message-timeout" min:"1s" max:"1h" unit:"1ms" help:"After it, the server gives an event that is not settled to a consumer again."`
 	MaxRetries     int           `option:"max-retries" min:"0" max:"1000000" help:"How often the server delivers an event again before it parks it. weir counts a parked one as lost."`
 	Timeout        time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time of one call."`
-	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause of a consumer before each attempt to connect again. The attempts never end."`
+	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause of a consumer before each attempt to reconnect. The attempts never end."`
 }
 
 // servers describes valid addresses.

@@ -39,7 +39,7 @@ func (c standInConn) Facts(ctx context.Context) (driver.Facts, error) {
 
 // The suite runs against a simulated server: no package registry offers a real one.
 func TestConformance(t *testing.T) {
-	s := newStandIn(t)
+	s := newFakeServer(t)
 	def := Definition()
 	def.New = func() driver.Config { return &standInConfig{*Definition().New().(*Config)} }
 	drivertest.Run(t, def, drivertest.Harness{
@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestGuaranteeIsStatedByUser(t *testing.T) {
-	s := newStandIn(t)
+	s := newFakeServer(t)
 	for flushes, want := range map[string]driver.Confirms{
 		"no":  {Guarantee: driver.Received},
 		"yes": {Guarantee: driver.Persisted, Stable: driver.StableFsync},
@@ -65,7 +65,7 @@ func TestGuaranteeIsStatedByUser(t *testing.T) {
 
 // TestServerErrorKeepsConnection uses a stream that the user may not write to.
 func TestServerErrorKeepsConnection(t *testing.T) {
-	s := newStandIn(t)
+	s := newFakeServer(t)
 	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestServerErrorKeepsConnection(t *testing.T) {
 
 // TestGroupsOfExistingStreamAreDeleted: weir's groups on a user's stream are deleted with the Conn.
 func TestGroupsOfExistingStreamAreDeleted(t *testing.T) {
-	s := newStandIn(t)
+	s := newFakeServer(t)
 	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
 	if err != nil {
 		t.Fatal(err)

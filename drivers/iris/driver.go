@@ -1,7 +1,7 @@
 // Package iris drives Project Iris: publish and subscribe, broadcasts, requests, and
 // tunnels, by way of the relay that each node of Iris has for the programs of its host.
 //
-// # What is what here
+// # Terms
 //
 // A destination is a topic (pattern publish) or a cluster (all others), which exists while
 // a member does. A consumer has a connection for each destination: a relay lets a
@@ -99,7 +99,7 @@ type Config struct {
 	Workers        int           `option:"workers" min:"1" max:"4096" help:"With pattern request, most requests of one producer under way at a time; each has a connection."`
 	TunnelBuffer   int64         `option:"tunnel-buffer" size:"bytes" min:"128KiB" max:"1GiB" help:"With pattern tunnel, how many bytes a consumer lets its relay send before weir has accepted them, by each tunnel."`
 	Timeout        time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time to connect, and longest time of one call."`
-	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
+	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to reconnect. The attempts never end."`
 }
 
 // servers describes valid addresses.

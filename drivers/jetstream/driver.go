@@ -1,7 +1,7 @@
 // Package jetstream drives NATS JetStream: streams that keep their messages.
 //
-// What is what page.md says. A durable is made when its first consumer is opened, and
-// keeps what comes from then on, and what is there already. On streams that are not
+// page.md says what weir's terms mean here. A durable is created when its first consumer
+// opens, and keeps later messages and those already in the stream. On streams that are not
 // weir's it is weir-<run>-<subscription>; Conn.Close removes it, and the server does
 // after an hour without a pull request. A stream of work-queue or interest retention
 // loses what is acknowledged, as with any consumer of it, and one of work-queue
@@ -43,7 +43,7 @@
 // reported. A refused message is NAKed, and delivered again at once; redelivery is read
 // from the count in the message's reply subject.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // nats.go's own asynchronous publisher (PublishMsgAsync with an ack handler) makes a
 // future, a timer, a reply subject and three map operations for each message, parses its

@@ -1,75 +1,70 @@
-// Package kafka drives Apache Kafka, and what speaks its protocol. What the words of
-// weir mean here, and what a confirmation promises, the page says (page.md). This is
-// what it leaves out.
+// Package kafka drives Apache Kafka, and servers that speak its protocol. page.md says what
+// weir's terms mean here and what a confirmation promises. This comment adds details.
 //
 // # Topics and groups
 //
 // A destination is the topic weir.<run>.<destination>, a subscription a consumer group of
-// the classic protocol. Where the group begins is committed for it when its first consumer
-// is opened. Each producer and each consumer is a client of its own, with connections of
-// its own to each broker. Conn.Close removes the groups that weir made. A durable
-// subscription is the group of that very name: it is made where it is missing, and stays.
-// A name is taken where the group has members of another type, of another protocol or of
-// other topics.
+// the classic protocol. When the first consumer opens, the driver commits the group's start
+// offsets. Each producer and each consumer has its own client, with its own connections to
+// each broker. Conn.Close removes the groups that weir created. A durable subscription is
+// the group with exactly that name: it is created if missing, and kept. The driver refuses a
+// group whose members have another type, protocol or set of topics.
 //
-// An offset to begin at is the same in each partition; offsets of a topic made by weir
-// count from 0. The time of a message is what its producer said, or with
-// message.timestamp.type: LogAppendTime the broker's clock, in whole milliseconds: a time
-// to begin at is rounded down to them.
+// A start offset is the same in each partition; offsets of a topic that weir created count
+// from 0. The time of a message is what its producer set, or the broker's clock with
+// message.timestamp.type: LogAppendTime. Both are in whole milliseconds, so a start time is
+// rounded down.
 //
 // # What a confirmation means
 //
-// A message completes when the client's request for its batch was answered, and with
-// acks 0 when it was written to the socket. acks all waits for the replicas that are in
-// sync, which may be fewer than there are: only min.insync.replicas are promised. A broker
-// appends to its log by a write to the operating system, and syncs when flush.messages are
-// together, which is never unless set (UnifiedLog.append). A follower does so too, before
-// it asks for what comes next, which is how the leader knows that it has it.
+// A message completes when the request with its batch is answered, or with acks 0 when it
+// is written to the socket. acks all waits for the replicas in sync, of which only
+// min.insync.replicas are certain. A broker appends to its log with a write to the operating
+// system, and syncs after flush.messages messages, by default never (UnifiedLog.append). A
+// follower does the same before its next fetch, by which the leader knows that it has the
+// messages before.
 //
 // # Transactions
 //
 // A producer sends in transactions, one at a time, under the transactional.id
-// weir.<run>.producer.<index>: all that waits when the one before has ended, up to the
-// option transaction. Where one message fails the transaction is aborted, and all of its
-// messages fail. Where a commit fails without an answer they fail with ErrTimeout or
-// ErrDisconnected, and may have been committed. The client then has the brokers abort what
-// may still be open. A commit is decided in the brokers' log of transactions
-// (__transaction_state), so that its guarantee counts where it is less than the topic's.
-// What a consumer settles is not a part of a transaction. Each transaction leaves a marker
-// in every partition that it wrote to, which has an offset of its own; the positions
-// committed are behind them.
+// weir.<run>.producer.<index>. A transaction holds the messages that wait when the one before
+// ends, up to the option transaction. If a message fails, the transaction is aborted and all
+// its messages fail. If a commit gets no answer, they fail with ErrTimeout or ErrDisconnected
+// although they may have been committed, and the client has the brokers abort what is still
+// open. A commit is recorded in the topic __transaction_state, so the weaker guarantee of the
+// two topics counts. Settlements of consumers are not part of a transaction. Each transaction
+// leaves a marker, with an offset of its own, in every partition that it wrote to. Committed
+// positions are behind the markers.
 //
 // # Settling
 //
-// Kafka knows no acknowledgement of a message, only a position in a partition that a group
-// commits. Deliveries do not wait for commits, but, unless they are auto, are at most
-// prefetch messages ahead of them. When partitions change hands what was accepted is
-// committed first. A refused message cannot be had again by itself: nothing behind it is
-// committed in its partition until the group begins there again. Nothing is ever flagged
-// as redelivered. Without idempotence and with more than one of requests-in-flight a retry
-// may overtake.
+// Kafka has no acknowledgement of a single message: a group commits a position in each
+// partition. Deliveries do not wait for commits but, except with auto, are at most prefetch
+// messages ahead of them. Before a partition moves to another consumer, the position of the
+// accepted messages is committed. Kafka cannot redeliver one refused message: nothing behind
+// it is committed in its partition until the group starts there again. No message is flagged
+// as redelivered. Without idempotence, and with more than one of requests-in-flight, a retry
+// may overtake other messages.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
-// franz-go's own default of linger is 10 ms; it is 0 here, as a wait of that kind is what
-// one wants to measure and not to have. Its default compression is snappy; here it is
-// none. A message beyond its delivery-timeout fails with ErrTimeout and may have been
-// stored. Payloads are copied into the request under the lock of their batch
-// (produceRequest.AppendTo in kgo/sink.go), which failing a batch takes too, so that no
-// message is ever abandoned to it. Publishing into a full client would wait: it has room
-// for more than the in-flight limit, and TryProduce is used, which does not wait. The
-// record of a message is kept in its Slot: from Publish to Complete nothing is allocated
-// a message, the client's batches and requests are 92 B of it (BenchmarkPublish).
+// franz-go lingers 10 ms by default. The driver sets 0, because that wait would be in every
+// latency. The client's default compression is snappy; here it is none. A message beyond its
+// delivery-timeout fails with ErrTimeout and may have been stored. The client copies payloads
+// into a request under the lock of their batch (produceRequest.AppendTo in kgo/sink.go), and
+// takes the same lock to fail a batch, so it never reads a message that has completed. A full
+// client would block: it has room for more than the in-flight limit, and TryProduce does not
+// wait. The record of a message is kept in its Slot, so the driver allocates nothing per
+// message; the client's batches and requests take 92 B (BenchmarkPublish).
 //
-// A consumer's client fetches ahead from when Run begins; what is fetched and not yet
-// polled when Run ends comes again to whichever consumer is next. It has one fetch under
-// way at each broker, which is answered when one of its partitions has something or
-// fetch-max-wait is over (500 ms, as the vendor's client has it; its own default is 5 s):
-// so long a partition may wait that it was given meanwhile. The group meets when Run
-// begins; Ready waits until it has dealt out every partition, not for the members still to
-// come.
+// A consumer's client fetches ahead as soon as Run begins. Messages fetched and not polled
+// when Run ends go to the next consumer. The client has one fetch in flight at each broker,
+// which returns when one of its partitions has messages or after fetch-max-wait (500 ms, as in
+// the vendor's client; franz-go's default is 5 s). A partition assigned meanwhile waits as
+// long. The consumer joins its group when Run begins. Ready waits until every partition is
+// assigned, not for members that join later.
 //
-// A topic takes 8 MiB a message here (max.message.bytes).
+// Topics that weir creates accept messages of 8 MiB (max.message.bytes).
 package kafka
 
 import (

@@ -1,6 +1,6 @@
 // Package kestrel drives a server that speaks Kestrel's text protocol.
 //
-// # What is what here
+// # Terms
 //
 // A destination is a queue, which the server makes when a client names it. A producer
 // sets, and waits for the answer. A consumer has a connection for each of its queues. It
@@ -14,7 +14,7 @@
 // journal, or when it is synced. So a confirmation counts as received, and as stored
 // nowhere.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // There is none: no client for Go has reliable reads. This package speaks the protocol
 // itself; package keeper connects again.
@@ -73,7 +73,7 @@ type Config struct {
 	Wait          time.Duration `option:"wait" min:"1ms" max:"2s" unit:"1ms" help:"How long the server waits for an item before it answers a get of an empty queue. Siberite does not wait."`
 	Poll          time.Duration `option:"poll" min:"100us" max:"1s" help:"Pause of a consumer after an empty answer."`
 	Timeout       time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time to connect, and longest time of one command."`
-	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to reconnect. The attempts never end."`
 }
 
 // longest is the protocol's maximum key length in bytes, minus the options of a get.

@@ -23,13 +23,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConformance(t *testing.T) {
 	for name, fanout := range map[string]string{"queue": "no", "fanout": "yes"} {
 		t.Run(name, func(t *testing.T) {
-			s := newStandIn(t)
+			s := newFakeServer(t)
 			def := Definition()
 			def.Capabilities = (&Config{Fanout: fanout == "yes"}).Narrow(def.Capabilities)
 			drivertest.Run(t, def, drivertest.Harness{
 				Options: map[string][]string{"address": {s.address}, "fanout": {fanout}, "wait": {"10ms"}, "poll": {"1ms"}},
 				Quiet:   100 * time.Millisecond, Cut: s.restart, Stall: s.stall,
-				Goroutines: []string{"github.com/weirmq/weir/drivers/kestrel.(*standIn).serve", "github.com/weirmq/weir/drivers/kestrel.(*standIn).start.func1"},
+				Goroutines: []string{"github.com/weirmq/weir/drivers/kestrel.(*fakeServer).serve", "github.com/weirmq/weir/drivers/kestrel.(*fakeServer).start.func1"},
 				Expect:     29,
 			})
 		})
@@ -37,7 +37,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestFailedSetKeepsConnection(t *testing.T) {
-	s := newStandIn(t)
+	s := newFakeServer(t)
 	c, err := trial.Open(t, Definition(), driver.Run{ID: "stores"}, nil, "address", s.address)
 	if err != nil {
 		t.Fatal(err)

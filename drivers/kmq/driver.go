@@ -1,43 +1,41 @@
 // Package kmq drives KMQ, SoftwareMill's selective acknowledgement on top of Apache
-// Kafka: each message is acknowledged by itself, and what is not acknowledged in time
-// comes again. What the words of weir mean here the page says (page.md). Producers are
-// those of the driver kafka, with its options. This is what the page leaves out.
+// Kafka: each message is acknowledged separately, and is redelivered if it is not acknowledged
+// in time. page.md says what weir's terms mean here. Producers and their options are those of
+// the driver kafka. This comment adds details.
 //
 // # Topics and groups
 //
-// Where destinations exist already the topic of markers is weir.<run>.<topic>.markers,
-// which goes with Conn.Close. With a durable subscription it is
-// <topic>.<subscription>.markers, which stays, and so do both groups: the one of that very
-// name, and that of the trackers.
+// For an existing destination, the topic of markers is weir.<run>.<topic>.markers, which
+// Conn.Close removes. For a durable subscription it is <topic>.<subscription>.markers, which is
+// kept, as are both groups: the subscription's and the trackers'.
 //
-// # The way of a message
+// # The path of a message
 //
-// As KMQ's client has it (https://github.com/softwaremill/kmq): what one poll yielded
-// gets a start marker each; when all of these are confirmed the group's position is
-// committed behind them; then they are delivered; and what was accepted gets an end
-// marker each. A marker is as KMQ writes it: the key is partition and offset of the
-// message, the value is the kind, and of a start marker the time to process it. It is in
-// the partition of the message's number.
+// As in KMQ's client (https://github.com/softwaremill/kmq), each message of a poll gets a
+// start marker. When all these markers are confirmed, the group's position is committed behind
+// the messages, and they are delivered. Each accepted message gets an end marker. A marker has
+// KMQ's format: the key is the message's partition and offset, the value is the kind and, in a
+// start marker, the time to process the message. It goes to the partition with the same number
+// as the message's.
 //
-// # What is not settled
+// # Redelivery
 //
-// A redelivery tracker reads the markers. Where the end marker has not come
-// redeliver-after the start marker was read, the message is read again from the topic,
-// appended to its partition with the header kmq-redelivery-count, and then given an end
-// marker itself. Nothing behind it is held up, and no order is kept.
+// A redelivery tracker reads the markers. If no end marker arrives within redeliver-after of
+// the start marker, the tracker reads the message again from the topic, appends it to its
+// partition with the header kmq-redelivery-count, and writes the end marker. Later messages do
+// not wait for it, so order is not kept.
 //
-// Here a tracker runs for each destination that a Conn has consumers of, from the first of
-// them to Close. It is a member of the group <topic of markers>.redelivery, by which
-// several weirs share the partitions of markers. KMQ compares the times of markers with its
-// clock; this one counts ticks, of a tenth of redeliver-after and at most 500 ms, so that a
-// message comes again up to three ticks later than asked for. Before it sends again it
-// reads all markers that were there when the time was up: being behind makes no duplicates.
-// KMQ's own default of redeliver-after is none, its examples have 90 s and the published
-// measurement 60 s; 10 s is less than weir waits at the end of a run for what is missing
-// (30 s).
+// A Conn runs a tracker for each destination with consumers, from the first consumer to Close.
+// The tracker is a member of the group <topic of markers>.redelivery, in which several weir
+// processes share the partitions of markers. KMQ compares the times in markers with its clock.
+// This tracker counts ticks of a tenth of redeliver-after, at most 500 ms, so a message is
+// redelivered up to three ticks late. Before it redelivers, it reads all markers written until
+// then, so a slow tracker causes no duplicates. KMQ has no default for redeliver-after: its
+// examples use 90 s, the published measurement 60 s. weir's 10 s is less than the 30 s that it
+// waits for missing messages at the end of a run.
 //
-// A message comes twice where its end marker came too late, or a consumer ended between
-// marking and committing.
+// A message is delivered twice if its end marker arrives too late, or if a consumer ends
+// between the start markers and the commit.
 package kmq
 
 import (

@@ -1,6 +1,6 @@
 // Package liftbridge drives Liftbridge, a commit log on top of NATS.
 //
-// # What is what here
+// # Terms
 //
 // A destination is a stream on a NATS subject of its own. Reading removes nothing, and a server
 // knows nothing of consumers: the driver keeps the position of a subscription in each partition.
@@ -11,7 +11,7 @@
 // replica in sync (server/partition.go). No server syncs a log (server/commitlog). With acks
 // none a message completes when gRPC has taken it.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // It tries to connect again for 250 ms. After that its publisher is dead, so the producer makes
 // a new client. Acknowledgements that a lost connection carried come as timeouts. A context of

@@ -22,7 +22,7 @@
 // (https://www.mongodb.com/docs/manual/reference/write-concern/). Facts reads what that
 // means from the running system: facts.go has the table.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // It would try writes and reads again that fail; both are turned off. It keeps two
 // connections of its own to each server, which ask how the server is.

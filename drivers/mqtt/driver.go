@@ -74,7 +74,7 @@ type Config struct {
 	MaxInflight   int           `option:"max-inflight" min:"1" max:"65535" zero:"yes" help:"Messages that a producer has sent and that are not confirmed. 0: as many as the server reports, or 20 with version 3.1.1, which has no such field."`
 	KeepAlive     time.Duration `option:"keep-alive" min:"5s" max:"65535s" unit:"1s" zero:"yes" help:"How often a silent client sends a ping; 0: never."`
 	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time to connect, and longest time of one question and of one write."`
-	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to reconnect. The attempts never end."`
 
 	Server Server `option:"server"`
 }

@@ -1,11 +1,11 @@
 // Package nanomsg drives the sockets of nanomsg by mangos, its implementation in Go.
 //
-// # What is what here
+// # Terms
 //
 // There is no server. Package mesh opens the sockets of producers and consumers and
 // connects them; this package brings the sockets.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // A PUSH socket has one queue for all its connections. A goroutine takes a message out of
 // it for each connection that is idle. A message that is being written when its

@@ -1,6 +1,6 @@
 // Package nats drives core NATS: publish and subscribe without storage.
 //
-// What is what page.md says, and what the client does behind one's back natsconn.
+// page.md says what weir's terms mean here, and package natsconn how the client behaves.
 //
 // With confirm: none (the default) a message is lost when the connection breaks before
 // the client's flusher has written it. With confirm: flush up to four flushes are in
@@ -93,7 +93,7 @@ type Config struct {
 	ConfirmTimeout time.Duration `option:"confirm-timeout" min:"1ms" help:"With confirm: flush, how long to wait for that answer."`
 	RequestTimeout time.Duration `option:"request-timeout" min:"1ms" help:"With mode request, how long to wait for a reply; then the request has failed."`
 	Interest       Interest      `option:"interest"`
-	PendingBytes   int64         `option:"pending-bytes" min:"1B" size:"bytes" help:"Most bytes of one subject received by a consumer's client and not delivered; what comes on top is lost, and reported. Of replies: by a requester's."`
+	PendingBytes   int64         `option:"pending-bytes" min:"1B" size:"bytes" help:"Most bytes of one subject that a client may hold undelivered. Further messages are lost, and reported. With mode request, the limit for a requester's replies."`
 }
 
 // Open connects, within ctx and 4 s.

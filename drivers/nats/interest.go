@@ -22,8 +22,8 @@ const (
 // Interest configures subscriptions held by an additional client during a run. The server checks
 // each message against them, and none matches.
 type Interest struct {
-	Subscriptions int    `option:"subscriptions" min:"0" max:"1000000" help:"Other subscriptions that one more client holds during the run. The server looks through them for each message, and none gets one."`
-	Form          string `option:"form" allowed:"literal,wildcard" help:"What they are like: literal subjects beside those of the run, or subjects with wildcards, which match all but the last token."`
+	Subscriptions int    `option:"subscriptions" min:"0" max:"1000000" help:"Subscriptions that an additional client holds during the run. The server searches them for each message, and none matches."`
+	Form          string `option:"form" allowed:"literal,wildcard" help:"Subjects of the additional subscriptions: literal ones next to the run's, or ones with wildcards that match all but the last token."`
 }
 
 // subject returns the subject of the n-th subscription. A destination's subject consists of weir,

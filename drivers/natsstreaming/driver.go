@@ -1,7 +1,7 @@
 // Package natsstreaming drives NATS Streaming (STAN), the log on top of a NATS
 // server that JetStream has replaced. Its makers ended its support in June 2023.
 //
-// What is what page.md says. Declare makes a channel by a subscription that it ends
+// page.md says what weir's terms mean here. Declare makes a channel by a subscription that it ends
 // again. No client can remove a channel or what is in it: Delete removes the
 // subscriptions that the Conn has made on it. A channel of the same name that is
 // declared again is the old one. The durable name of weir's queue groups is weir. A
@@ -32,7 +32,7 @@
 // whatever it says, as the client's automatic mode does; the driver does it, so that an
 // end of Run leaves nothing half done.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // stan.go finds an acknowledgement's message by its GUID in a map, under one lock, with a
 // timer for each message. Its limit of acknowledgements is set to the producer's in-flight

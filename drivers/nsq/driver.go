@@ -1,7 +1,7 @@
 // Package nsq drives NSQ: topics that copy each message to channels, on servers
 // that know nothing of each other.
 //
-// # What is what here
+// # Terms
 //
 // page.md says what the words mean. A channel keeps what comes from its making on; what a
 // topic was given before it had any channel goes to the first one. With several servers
@@ -48,7 +48,7 @@
 // memory, on disk and given back
 // (https://nsq.io/overview/features_and_guarantees.html).
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // The client's Producer publishes. It writes on a goroutine of its own. When its
 // connection is lost weir makes another Producer: the client would connect again within

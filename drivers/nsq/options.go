@@ -35,8 +35,8 @@ type Config struct {
 	OutputBuffer        int64         `option:"output-buffer" min:"64B" zero:"yes" size:"bytes" help:"How much a server gathers for a consumer before it sends; 0: each message at once."`
 	OutputBufferTimeout time.Duration `option:"output-buffer-timeout" min:"1ms" max:"30s" help:"How long it gathers at most; servers take 25ms and more."`
 	Heartbeat           time.Duration `option:"heartbeat" min:"1s" max:"1m" help:"How often a server asks whether the client is there; two silences end the connection, on either side."`
-	WriteTimeout        time.Duration `option:"write-timeout" min:"100ms" max:"5m" help:"How long the client waits for the network to take its bytes before it gives the connection up."`
-	ReconnectWait       time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
+	WriteTimeout        time.Duration `option:"write-timeout" min:"100ms" max:"5m" help:"How long a write may block before the client gives up the connection."`
+	ReconnectWait       time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to reconnect. The attempts never end."`
 	LookupdPoll         time.Duration `option:"lookupd-poll" min:"10ms" max:"5m" help:"How often a consumer asks lookupd for servers that it does not know yet."`
 
 	Server Server `option:"server"`

@@ -36,7 +36,7 @@
 // takes from the server's clock: a consumer sees each producer's messages as they
 // were sent, as long as no connection is lost and that clock is not set back.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // pgx's pgconn is used without its type system: payloads go as binary bytea. A
 // producer sends what has gathered as a pipeline, one round trip, and reads the

@@ -27,7 +27,7 @@ type Config struct {
 	PollInterval      time.Duration `option:"poll-interval" min:"1us" help:"How long a consumer that found nothing waits before it looks again."`
 	Notify            bool          `option:"notify" help:"Producers NOTIFY in each transaction and consumers LISTEN, which ends their wait."`
 	Timeout           time.Duration `option:"timeout" min:"1us" help:"How long the server may be silent while something is asked of it before the connection is given up."`
-	ReconnectWait     time.Duration `option:"reconnect-wait" min:"1us" help:"Pause before each attempt to connect again. The attempts never end."`
+	ReconnectWait     time.Duration `option:"reconnect-wait" min:"1us" help:"Pause before each attempt to reconnect. The attempts never end."`
 	Server            Server        `option:"server"`
 }
 

@@ -1,6 +1,6 @@
 // Package pulsar drives Apache Pulsar by the project's own client for Go.
 //
-// # What is what here
+// # Terms
 //
 // A destination is a persistent topic. It has one partition unless more are asked for;
 // then it is a partitioned topic. Topics are made, counted and deleted by the admin REST
@@ -13,7 +13,7 @@
 // syncs its journal first (journalSyncData) is known to the bookie alone: the option
 // journal-sync states it.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // It connects again by itself, without end, and sends again what has no answer: a message
 // can then be in the topic twice. It has no way to say that a connection was lost. But it
@@ -127,9 +127,9 @@ type Config struct {
 	NackDelay   time.Duration `option:"nack-delay" min:"100ms" max:"1h" help:"After how long the client asks for a refused message again. The client's own default is 1m."`
 	SendTimeout time.Duration `option:"send-timeout" min:"0s" max:"1h" help:"How long the client waits for a confirmation, all its attempts together; 0s: without end."`
 
-	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time to connect, and longest time of one question."`
+	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Timeout for connecting, and for each request."`
 	KeepAlive     time.Duration `option:"keep-alive" min:"1s" max:"10m" help:"How often the client asks the broker for a sign of life. It gives up a connection after twice that time without one."`
-	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to connect again. The attempts never end."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between attempts to reconnect. The attempts never end."`
 
 	Server Server `option:"server"`
 }

@@ -45,8 +45,8 @@ type Config struct {
 	Metrics []string `option:"metrics" help:"URLs of the Prometheus plugin of every node (port 15692), which reports how many messages the servers have dropped; none: that is not known."`
 
 	Heartbeat     time.Duration `option:"heartbeat" min:"1s" max:"10m" help:"How often either side says that it is there; one and a half without a word end the connection."`
-	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to connect again."`
-	ReconnectFor  time.Duration `option:"reconnect-for" min:"0s" max:"1h" help:"How long attempts to connect again go on before a consumer ends and a producer gives up."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between attempts to reconnect."`
+	ReconnectFor  time.Duration `option:"reconnect-for" min:"0s" max:"1h" help:"How long to try to reconnect before a consumer ends and a producer gives up."`
 	ReopenAfter   time.Duration `option:"reopen-after" min:"0s" max:"1h" help:"How long the server may refuse every message of a destination (basic.nack) before a producer opens a new channel, at the next address; each time in vain doubles it, up to eight times. 0: never."`
 
 	Server Server `option:"server"`

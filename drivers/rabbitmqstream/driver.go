@@ -88,8 +88,8 @@ type Config struct {
 	Timeout        time.Duration `option:"timeout" min:"1s" max:"1m" help:"Longest time to connect to one node, and longest time of one question."`
 	ConfirmTimeout time.Duration `option:"confirm-timeout" min:"1s" max:"10m" help:"How long the client waits for a confirmation. It looks once in this time, so that a message fails up to twice as late."`
 	Heartbeat      time.Duration `option:"heartbeat" min:"3s" max:"10m" unit:"1s" help:"How often either side says that it is there."`
-	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to connect again."`
-	ReconnectFor   time.Duration `option:"reconnect-for" min:"0s" max:"1h" help:"How long attempts to connect again go on before a consumer ends and a producer gives up."`
+	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between attempts to reconnect."`
+	ReconnectFor   time.Duration `option:"reconnect-for" min:"0s" max:"1h" help:"How long to try to reconnect before a consumer ends and a producer gives up."`
 
 	Server Server `option:"server"`
 }

@@ -12,7 +12,7 @@
 // default 32 MiB, or 8 MiB for a minute. That is reported as a fault, and what was in
 // that buffer is lost.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // Messages leave by a redisconn.Pipe, a connection for each producer. The client copies
 // the payload into its write buffer on a goroutine of its own, so that the bytes are its
@@ -63,7 +63,7 @@ func Definition() driver.Definition {
 // Config holds the driver's settings. Validate is that of the Options.
 type Config struct {
 	redisconn.Options
-	PingInterval time.Duration `option:"ping-interval" min:"1ns" help:"How often a consumer asks whether the server is there; two silences end the connection."`
+	PingInterval time.Duration `option:"ping-interval" min:"1ns" help:"How often a consumer pings the server. After two pings without an answer the connection ends."`
 }
 
 // Open connects, within ctx and 10 s.

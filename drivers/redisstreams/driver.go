@@ -43,7 +43,7 @@
 // what the server finds on the first one later, messages that have failed, may get behind
 // what came by the second.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // Single messages leave by a redisconn.Pipe. The client copies the payload into its write
 // buffer on a goroutine of its own, so that the bytes are its until the message

@@ -1,6 +1,6 @@
 // Package rocketmq drives Apache RocketMQ by the project's remoting client for Go.
 //
-// # What is what here
+// # Terms
 //
 // A destination is a topic, a partition one of its queues, and a subscription a consumer
 // group. The driver asks name servers and brokers itself (remoting.go) for what the client
@@ -12,7 +12,7 @@
 // it before, brokerRole and inSyncReplicas how many servers of the group have it. The
 // settings are read from the running brokers.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // It calls back each message on a goroutine of its own, and has another wait for it. It
 // gives up a confirmation after 3 s; a lost connection is not told, but comes to the same.
@@ -99,7 +99,7 @@ type Config struct {
 	User     string        `option:"user" help:"User (access key), where the brokers authenticate their clients."`
 	Password driver.Secret `option:"password" help:"Password (secret key) of user. The client signs with it; it has no TLS."`
 
-	Timeout        time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time to connect, and longest time of one question."`
+	Timeout        time.Duration `option:"timeout" min:"1s" max:"5m" help:"Timeout for connecting, and for each request."`
 	CommitInterval time.Duration `option:"commit-interval" min:"10ms" max:"1m" help:"How often a consumer tells the brokers what it has settled, and asks whether they are there."`
 	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to find out whether a broker is there again. The attempts never end."`
 

@@ -64,13 +64,13 @@ func (c *Config) peer(ctx context.Context) (p peer, err error) {
 	}, nil
 }
 
-// spoken matches an answer's code in a client error.
-var spoken = regexp.MustCompile(`CODE: (\d+)`)
+// answerCode matches an answer's code in a client error.
+var answerCode = regexp.MustCompile(`CODE: (\d+)`)
 
 // clientError maps a client error, usually only a text, to the contract's error.
 func clientError(err error) error {
 	text := err.Error()
-	switch code := spoken.FindStringSubmatch(text); {
+	switch code := answerCode.FindStringSubmatch(text); {
 	case code != nil:
 		n, _ := strconv.Atoi(code[1]) // digits
 		return is(n)

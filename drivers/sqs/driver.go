@@ -1,6 +1,6 @@
 // Package sqs drives Amazon SQS, and servers that speak its protocol, such as ElasticMQ.
 //
-// # What is what here
+// # Terms
 //
 // A destination is a queue, standard or FIFO. A message body is text, so payloads travel
 // as a binary attribute of the message, or as base64 in the body (option payload). The
@@ -14,7 +14,7 @@
 // several copies; this driver has never run against it. So a confirmation counts as
 // received, whatever the service is.
 //
-// # What the client does behind one's back
+// # How the client behaves
 //
 // It tries a call again that failed (option attempts). On a standard queue the message is
 // then there twice, if only the answer was lost. On a FIFO queue the service recognizes it

@@ -1,12 +1,12 @@
 // Package zeromq drives the sockets of ZeroMQ: by zmq4, an implementation in Go, or built
 // with the tag libzmq by the C library of ZeroMQ's makers.
 //
-// # What is what here
+// # Terms
 //
 // There is no server. Package mesh opens the sockets of producers and consumers and
 // connects them; this package brings the sockets.
 //
-// # What zmq4 does behind one's back
+// # How zmq4 behaves
 //
 // A PUSH socket has no queue: Send writes to the operating system, to every connection at
 // once (mwriter.write in msgio.go). Two consumers would each get every message, so the

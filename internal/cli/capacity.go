@@ -21,7 +21,7 @@ import (
 
 // capacityCommand is `weir capacity`.
 type capacityCommand struct {
-	File      string       `arg:"" optional:"" help:"Scenario file (none: what the flags say, else the defaults)."`
+	File      string       `arg:"" optional:"" help:"Scenario file (default: none, only flags and defaults)."`
 	Keys      kong.Plugins `embed:""`
 	Option    []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
 	Address   []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`

@@ -83,7 +83,7 @@ type commands struct {
 	Capacity   capacityCommand   `cmd:"" help:"Find the highest rate that keeps an objective, as an interval."`
 	Calibrate  calibrateCommand  `cmd:"" help:"Test weir's own accuracy on this host, against simulated systems with known figures."`
 	Drivers    driversCommand    `cmd:"" help:"List the systems that weir measures, or show all about one."`
-	Broker     brokerCommand     `cmd:"" help:"Install, start and end real systems by their recipes."`
+	Broker     brokerCommand     `cmd:"" help:"Install, start and stop real systems by their recipes."`
 	Agent      agentCommand      `cmd:"" help:"Send and receive for a coordinator on another host."`
 	Fleet      fleetCommand      `cmd:"" help:"Measure from several hosts at once: tokens, agents, health."`
 	Compare    compareCommand    `cmd:"" help:"Compare series of runs: what differs, by how much, and with what certainty."`
@@ -93,7 +93,7 @@ type commands struct {
 	Report     reportCommand     `cmd:"" help:"Show results: one as weir run showed it, several in a table."`
 	Serve      serveCommand      `cmd:"" help:"Show the runs of a folder in a browser: list, search, compare, overlay, history."`
 	Network    networkCommand    `cmd:"" help:"List the network profiles with their sources, and say whether weir can make a network on this host."`
-	Doctor     doctorCommand     `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
+	Doctor     doctorCommand     `cmd:"" help:"Check this host for what would spoil a measurement, and suggest fixes."`
 	Glossary   glossaryCommand   `cmd:"" help:"Explain the words that weir uses."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes weir's command line in a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the versions of weir, Go and the client libraries."`

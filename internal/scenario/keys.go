@@ -157,7 +157,7 @@ var keys = table([]Key{
 	},
 
 	{
-		Path: "load.rate", Short: "rate", Help: "messages in all per time, or max for a closed loop (such as 20000/s, 100/m, max)", preset: "1000/s", side: sending,
+		Path: "load.rate", Short: "rate", Help: "total messages per unit of time, or max for a closed loop (such as 20000/s, 100/m, max)", preset: "1000/s", side: sending,
 		value: placed(pace, load),
 	},
 	{

@@ -11,8 +11,10 @@ import (
 func (d *Driver) Show(p *layout.Page) {
 	p.Line(layout.Strong.Of(d.Name), layout.Plain.Of(": "+d.Title))
 	p.Say(d.Summary)
-	p.Gap()
-	p.Say(d.About)
+	for about := range strings.SplitSeq(d.About, "\n\n") {
+		p.Gap()
+		p.Say(about)
+	}
 	p.Gap()
 	overview := layout.Listing("", "")
 	for _, r := range d.overview() {

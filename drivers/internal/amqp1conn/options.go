@@ -19,10 +19,10 @@ type Options struct {
 	Durable bool `option:"durable" firm:"yes" help:"Ask the server to keep messages over a restart."`
 	Confirm bool `option:"confirm" firm:"yes" help:"Wait until the server settles each message. If no, messages are sent settled, and are confirmed when the operating system has their bytes."`
 
-	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time to connect, and longest time of one question to the server."`
+	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Timeout for connecting, and for each request to the server."`
 	IdleTimeout   time.Duration `option:"idle-timeout" min:"2s" max:"10m" help:"Time without a frame from the server after which a connection counts as lost."`
-	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to connect again."`
-	ReconnectFor  time.Duration `option:"reconnect-for" min:"0s" max:"1h" help:"How long attempts to connect again go on before a consumer ends and a producer gives up."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between attempts to reconnect."`
+	ReconnectFor  time.Duration `option:"reconnect-for" min:"0s" max:"1h" help:"How long to try to reconnect before a consumer ends and a producer gives up."`
 }
 
 // defaultAddress has the protocol's port.

@@ -93,9 +93,9 @@ func (l *Link) Shared(ctx context.Context, group string, partitions map[string]i
 	if err != nil || g.State != "Stable" {
 		return false, Unanswered(err)
 	}
-	dealt := g.AssignedPartitions()
+	assigned := g.AssignedPartitions()
 	for t, n := range partitions {
-		if len(dealt[t]) < n {
+		if len(assigned[t]) < n {
 			return false, nil
 		}
 	}

@@ -27,7 +27,7 @@ func Words(is func(error) error) failure.Map {
 		if e := is(err); e != nil {
 			return e
 		}
-		return spoken(err)
+		return contractError(err)
 	}}
 }
 
@@ -35,8 +35,8 @@ func Words(is func(error) error) failure.Map {
 // errors on the hot path.
 func Cause(err error) error { return words.Cause(err) }
 
-// spoken maps a client error to the contract's error.
-func spoken(err error) error {
+// contractError maps a client error to the contract's error.
+func contractError(err error) error {
 	is := func(errs ...error) bool {
 		return slices.ContainsFunc(errs, func(e error) bool { return errors.Is(err, e) })
 	}

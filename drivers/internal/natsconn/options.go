@@ -31,9 +31,9 @@ type Options struct {
 	Token         driver.Secret     `option:"token" help:"Token, instead of user and password."`
 	Creds         string            `option:"creds" file:"yes" help:"Credentials file (JWT and key), instead of user, password and token."`
 	TLS           driver.TLSOptions `option:"tls"`
-	PingInterval  time.Duration     `option:"ping-interval" min:"1ms" help:"How often the client asks whether the server is there; two silences end the connection."`
-	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ms" help:"Pause before each attempt to connect again. The attempts never end."`
-	WriteTimeout  time.Duration     `option:"write-timeout" min:"1ms" help:"How long the client waits for the network to take its bytes before it gives the connection up."`
+	PingInterval  time.Duration     `option:"ping-interval" min:"1ms" help:"How often the client pings the server. After two pings without an answer the connection ends."`
+	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ms" help:"Pause before each attempt to reconnect. The attempts never end."`
+	WriteTimeout  time.Duration     `option:"write-timeout" min:"1ms" help:"How long a write may block before the client gives up the connection."`
 }
 
 // Defaults returns options for a server with the vendor's defaults on this host.

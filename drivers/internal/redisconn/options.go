@@ -22,8 +22,8 @@ type Options struct {
 	User          string            `option:"user" help:"User name (ACL); none: the default user."`
 	Password      driver.Secret     `option:"password" help:"Password of user, or of the server (requirepass)."`
 	TLS           driver.TLSOptions `option:"tls"`
-	AckTimeout    time.Duration     `option:"ack-timeout" min:"1ms" help:"How long the client waits for the answer to a command, and for the network to take its bytes, before it gives the connection up."`
-	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ns" help:"Pause of a consumer before each attempt to connect again. The attempts never end."`
+	AckTimeout    time.Duration     `option:"ack-timeout" min:"1ms" help:"How long the client waits for the answer to a command, and for a write, before it gives up the connection."`
+	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ns" help:"Pause of a consumer before each attempt to reconnect. The attempts never end."`
 }
 
 // Defaults returns options for a server with the vendor's defaults on this host.

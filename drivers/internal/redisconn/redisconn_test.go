@@ -2,16 +2,9 @@ package redisconn
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,6 +21,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestMain(m *testing.M) {
@@ -189,42 +183,12 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// certificate writes a self-signed certificate authority with its key, and returns the files.
-func certificate(t *testing.T) (cert, key string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: b}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
-}
-
 func TestTLS(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := trial.Certificate(t)
 	port := redistest.FreePort(t)
 	s := redistest.Start(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
 	secure := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	other, _ := certificate(t)
+	other, _ := trial.Certificate(t)
 	for _, x := range []struct {
 		name, address string
 		tls           driver.TLSOptions

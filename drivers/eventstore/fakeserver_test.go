@@ -21,9 +21,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A standIn simulates the server, using stubs from the client's module. It follows the
+// A fakeServer simulates the server, using stubs from the client's module. It follows the
 // documentation as far as a run needs, and proves nothing about EventStoreDB itself.
-type standIn struct {
+type fakeServer struct {
 	address string
 
 	mu      sync.Mutex
@@ -57,8 +57,8 @@ type member struct {
 	send chan *event
 }
 
-func newStandIn(t *testing.T) *standIn {
-	s := &standIn{streams: map[string][]*event{}, groups: map[string]*group{}}
+func newFakeServer(t *testing.T) *fakeServer {
+	s := &fakeServer{streams: map[string][]*event{}, groups: map[string]*group{}}
 	s.changed = sync.NewCond(&s.mu)
 	if err := s.start("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func newStandIn(t *testing.T) *standIn {
 	return s
 }
 
-func (s *standIn) start(address string) error {
+func (s *fakeServer) start(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
@@ -82,19 +82,19 @@ func (s *standIn) start(address string) error {
 	return nil
 }
 
-func (s *standIn) stop() {
+func (s *fakeServer) stop() {
 	s.stall(false)
 	s.server.Stop()
 	s.all.Wait()
 }
 
 // restart breaks all connections; events are kept.
-func (s *standIn) restart() error {
+func (s *fakeServer) restart() error {
 	s.stop()
 	return s.start(s.address)
 }
 
-func (s *standIn) stall(to bool) {
+func (s *fakeServer) stall(to bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stalled = to
@@ -104,7 +104,7 @@ func (s *standIn) stall(to bool) {
 // A listener's connections read nothing while the server is stalled.
 type listener struct {
 	net.Listener
-	s *standIn
+	s *fakeServer
 }
 
 func (l listener) Accept() (net.Conn, error) {
@@ -114,7 +114,7 @@ func (l listener) Accept() (net.Conn, error) {
 
 type stalling struct {
 	net.Conn
-	s *standIn
+	s *fakeServer
 }
 
 func (c stalling) Read(b []byte) (int, error) {
@@ -134,7 +134,7 @@ func idOf(u *shared.UUID) string {
 }
 
 // hand delivers as much as the members have room for. s.mu is held.
-func (s *standIn) hand(g *group) {
+func (s *fakeServer) hand(g *group) {
 	for {
 		var e *event
 		of := s.streams[g.stream]
@@ -170,7 +170,7 @@ func (s *standIn) hand(g *group) {
 
 type streamsServer struct {
 	streams.UnimplementedStreamsServer
-	s *standIn
+	s *fakeServer
 }
 
 func (x streamsServer) Append(calls grpc.ClientStreamingServer[streams.AppendReq, streams.AppendResp]) error {
@@ -240,7 +240,7 @@ func (x streamsServer) Read(q *streams.ReadReq, out grpc.ServerStreamingServer[s
 
 type groupsServer struct {
 	persistent.UnimplementedPersistentSubscriptionsServer
-	s *standIn
+	s *fakeServer
 }
 
 func (x groupsServer) Create(_ context.Context, q *persistent.CreateReq) (*persistent.CreateResp, error) {

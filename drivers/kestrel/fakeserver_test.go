@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A standIn simulates a Kestrel server in memory, according to Kestrel's guide. It proves nothing
+// A fakeServer simulates a Kestrel server in memory, according to Kestrel's guide. It proves nothing
 // about Kestrel itself.
-type standIn struct {
+type fakeServer struct {
 	address string
 
 	mu      sync.Mutex
@@ -28,8 +28,8 @@ type standIn struct {
 	all     sync.WaitGroup
 }
 
-func newStandIn(t *testing.T) *standIn {
-	s := &standIn{queues: map[string][][]byte{}, open: map[string]int{}, conns: map[net.Conn]bool{}}
+func newFakeServer(t *testing.T) *fakeServer {
+	s := &fakeServer{queues: map[string][][]byte{}, open: map[string]int{}, conns: map[net.Conn]bool{}}
 	s.changed = sync.NewCond(&s.mu)
 	if err := s.start("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func newStandIn(t *testing.T) *standIn {
 	return s
 }
 
-func (s *standIn) start(address string) error {
+func (s *fakeServer) start(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *standIn) start(address string) error {
 	return nil
 }
 
-func (s *standIn) stop() {
+func (s *fakeServer) stop() {
 	_ = s.listen.Close()
 	s.mu.Lock()
 	s.closed, s.stalled = true, false
@@ -72,12 +72,12 @@ func (s *standIn) stop() {
 }
 
 // restart breaks all connections; queues are kept.
-func (s *standIn) restart() error {
+func (s *fakeServer) restart() error {
 	s.stop()
 	return s.start(s.address)
 }
 
-func (s *standIn) stall() (func(), error) {
+func (s *fakeServer) stall() (func(), error) {
 	set := func(to bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -94,7 +94,7 @@ type held struct {
 	item  []byte
 }
 
-func (s *standIn) serve(c net.Conn) {
+func (s *fakeServer) serve(c net.Conn) {
 	var h *held
 	defer func() {
 		s.abort(h)
@@ -139,7 +139,7 @@ func (s *standIn) serve(c net.Conn) {
 }
 
 // awake waits while the server is stalled.
-func (s *standIn) awake() bool {
+func (s *fakeServer) awake() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.stalled && !s.closed {
@@ -148,7 +148,7 @@ func (s *standIn) awake() bool {
 	return !s.closed
 }
 
-func (s *standIn) set(queue string, item []byte) string {
+func (s *fakeServer) set(queue string, item []byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if strings.Contains(queue, "full") {
@@ -164,7 +164,7 @@ func (s *standIn) set(queue string, item []byte) string {
 	return "STORED\r\n"
 }
 
-func (s *standIn) get(key string, h **held) string {
+func (s *fakeServer) get(key string, h **held) string {
 	queue, options, _ := strings.Cut(key, "/")
 	wait := time.Duration(0)
 	opens, peeks := false, false
@@ -211,7 +211,7 @@ func (s *standIn) get(key string, h **held) string {
 	return fmt.Sprintf("VALUE %s 0 %d\r\n%s\r\nEND\r\n", queue, len(item), item)
 }
 
-func (s *standIn) drop(h *held) {
+func (s *fakeServer) drop(h *held) {
 	if h == nil {
 		return
 	}
@@ -220,7 +220,7 @@ func (s *standIn) drop(h *held) {
 	s.open[h.queue]--
 }
 
-func (s *standIn) abort(h *held) {
+func (s *fakeServer) abort(h *held) {
 	if h == nil {
 		return
 	}
@@ -233,7 +233,7 @@ func (s *standIn) abort(h *held) {
 	}
 }
 
-func (s *standIn) stats() string {
+func (s *fakeServer) stats() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
