@@ -130,8 +130,8 @@ func (r *memConsumer) Run(ctx context.Context, sink driver.Sink) error {
 		}
 		ds, buf := r.m.yield(batch, r.source)
 		if r.m.fault == "allocates in small pieces" {
-			for range 20_000 {
-				r.scrap = make([]byte, 64)
+			for range 64 {
+				r.scrap = make([]byte, 4<<10)
 			}
 		}
 		if r.m.fault == "copies before it delivers" {

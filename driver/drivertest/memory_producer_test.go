@@ -145,7 +145,7 @@ func (p *memProducer) send(ctx context.Context, m *driver.Message) error {
 		return driver.ErrDisconnected
 	}
 	if p.m.fault == "allocates for each message" {
-		for range 40_000 {
+		for range 1_000 {
 			p.scrap = make([]byte, 8)
 		}
 	}
