@@ -201,30 +201,35 @@ func TestEveryValueCompletesOrIsFreeForm(t *testing.T) {
 	}
 }
 
-// shellCases are lines, each with what bash and fish offer for the last word,
-// and what zsh makes of the line when Tab is hit. An empty text is not tried.
-var shellCases = []struct {
+type shellCase struct {
 	line string
 	bash string // without what is before the last = or :
 	fish string
 	zsh  string
-}{
-	{"weir ru", "run", "run", "weir run "},
-	{"weir run --driver je", "jetstream", "jetstream", "weir run --driver jetstream "},
-	{"weir run --driver=ch", "chan", "--driver=chan", "weir run --driver=chan "},
-	{"weir run --driver=", strings.Join(driversFrom("", ""), " "), strings.Join(driversFrom("--driver=", ""), " "), ""},
-	{"weir run --option storage=m", "memory", "storage=memory", "weir run --option storage=memory "},
-	{"weir run --option=storage=m", "memory", "--option=storage=memory", "weir run --option=storage=memory "},
-	{"weir run --driver=nats --option confirm-", "confirm-timeout=", "confirm-timeout=", "weir run --driver=nats --option confirm-timeout="},
-	{"weir run a", "a.yaml", "a.yaml", "weir run a.yaml "},
-	{"weir run m", "my file.yml", "my file.yml", `weir run my\ file.yml `},
-	{"weir run c", "", "", ""},
-	{"weir run --out=re", "results", "--out=results/", "weir run --out=results/"},
-	{"weir run --out re", "results", "results/", "weir run --out results/"},
-	{"weir report --out=c", "c.txt", "--out=c.txt", "weir report --out=c.txt "},
-	{"weir run --address 127.0.0.1:42", "", "", ""},
-	{"weir drivers j", "jetstream", "jetstream", "weir drivers jetstream "},
-	{"weir completion z", "zsh", "zsh", "weir completion zsh "},
+}
+
+// shellCases are lines, each with what bash and fish offer for the last word,
+// and what zsh makes of the line when Tab is hit. An empty text is not tried.
+// It is no variable: each weir that a script starts would list the drivers.
+func shellCases() []shellCase {
+	return []shellCase{
+		{"weir ru", "run", "run", "weir run "},
+		{"weir run --driver je", "jetstream", "jetstream", "weir run --driver jetstream "},
+		{"weir run --driver=ch", "chan", "--driver=chan", "weir run --driver=chan "},
+		{"weir run --driver=", strings.Join(driversFrom("", ""), " "), strings.Join(driversFrom("--driver=", ""), " "), ""},
+		{"weir run --option storage=m", "memory", "storage=memory", "weir run --option storage=memory "},
+		{"weir run --option=storage=m", "memory", "--option=storage=memory", "weir run --option=storage=memory "},
+		{"weir run --driver=nats --option confirm-", "confirm-timeout=", "confirm-timeout=", "weir run --driver=nats --option confirm-timeout="},
+		{"weir run a", "a.yaml", "a.yaml", "weir run a.yaml "},
+		{"weir run m", "my file.yml", "my file.yml", `weir run my\ file.yml `},
+		{"weir run c", "", "", ""},
+		{"weir run --out=re", "results", "--out=results/", "weir run --out=results/"},
+		{"weir run --out re", "results", "results/", "weir run --out results/"},
+		{"weir report --out=c", "c.txt", "--out=c.txt", "weir report --out=c.txt "},
+		{"weir run --address 127.0.0.1:42", "", "", ""},
+		{"weir drivers j", "jetstream", "jetstream", "weir drivers jetstream "},
+		{"weir completion z", "zsh", "zsh", "weir completion zsh "},
+	}
 }
 
 // shell returns a command of a shell with weir in its path and files in its folder. It skips a shell that
@@ -259,7 +264,7 @@ func TestBashCompletes(t *testing.T) {
 	var script strings.Builder
 	script.WriteString("source <(weir completion bash)\ncomplete -p weir\n")
 	breaks := regexp.MustCompile(`[=:]|[^=: ]+`)
-	for _, c := range shellCases {
+	for _, c := range shellCases() {
 		words := breaks.FindAllString(c.line, -1)
 		if strings.HasSuffix(c.line, " ") {
 			words = append(words, "")
@@ -277,7 +282,7 @@ func TestBashCompletes(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	want := []string{"complete -F _weir weir"}
-	for _, c := range shellCases {
+	for _, c := range shellCases() {
 		want = append(want, c.bash)
 	}
 	want = append(want, "--driver=")
@@ -291,7 +296,7 @@ func TestFishCompletes(t *testing.T) {
 	t.Parallel()
 	var script strings.Builder
 	script.WriteString("weir completion fish | source\n")
-	for _, c := range shellCases {
+	for _, c := range shellCases() {
 		script.WriteString("echo (complete -C " + quotedWord(c.line) + " | string split -f 1 \\t | string join ' ')\n")
 	}
 	out, err := shell(t, "fish", "--no-config", "-c", script.String()).CombinedOutput()
@@ -299,7 +304,7 @@ func TestFishCompletes(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var want []string
-	for _, c := range shellCases {
+	for _, c := range shellCases() {
 		want = append(want, c.fish)
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")); diff != "" {
@@ -319,7 +324,7 @@ await ready 1
 n=0
 `
 	var want []string
-	for _, c := range shellCases {
+	for _, c := range shellCases() {
 		if c.zsh != "" {
 			want = append(want, c.zsh)
 			script += "zpty -w -n z " + quotedWord(c.line) + "$'\\t\\x18'; await lines $((++n))\n"

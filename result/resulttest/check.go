@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -206,29 +207,32 @@ func checkSlowest(r *result.Result) error {
 
 // validate validates a document against the closed schema.
 func validate(name string, b []byte) error {
-	schema, err := compile(name)
+	schemas, err := compiled()
 	if err != nil {
 		return err
 	}
-	return hold(schema, b)
+	return hold(schemas[name], b)
 }
 
-// compile compiles a closed schema, with a third-party implementation of the standard.
-func compile(name string) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schemas(true)[name]))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
+// compiled returns the closed schemas, of a third-party implementation of the standard. It compiles
+// them once: that takes as long as a short run.
+var compiled = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
+	out := map[string]*jsonschema.Schema{}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource(name, doc); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	for name, text := range Schemas(true) {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := c.AddResource(name, doc); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if out[name], err = c.Compile(name); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	schema, err := c.Compile(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return schema, nil
-}
+	return out, nil
+})
 
 func hold(schema *jsonschema.Schema, b []byte) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
@@ -258,14 +262,14 @@ func checkEvents(b []byte, want int) error {
 // checkRecords validates each line of a log against its schema, and returns the number of lines
 // after the first.
 func checkRecords(b []byte, name string) (records int, err error) {
-	schema, err := compile(name)
+	schemas, err := compiled()
 	if err != nil {
 		return 0, err
 	}
 	n := 0
 	for line := range bytes.Lines(b) {
 		n++
-		if err := hold(schema, line); err != nil {
+		if err := hold(schemas[name], line); err != nil {
 			return 0, fmt.Errorf("line %d: %w", n, err)
 		}
 		var head struct{ Schema string }
