@@ -7,15 +7,16 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
 )
 
-// Identity returns Version, and where that does not name the source also the platform and the
-// hash of the program's file, as Stripped reads it: "devel@linux/amd64:0123456789ab", of weir-all
-// "devel/weir-all@linux/amd64:0123456789ab". See Same.
+// Identity returns Version, and where that does not name the source also the platform and the hash of
+// the ID that Go gives each build, or else of the program's file, as Stripped reads it:
+// "devel@linux/amd64:0123456789ab", of weir-all "devel/weir-all@linux/amd64:0123456789ab". See Same.
 func Identity() (string, error) { return identity() }
 
 // Build returns Identity, or Version where the program's file cannot be read.
@@ -26,7 +27,6 @@ func Build() string {
 	return Version()
 }
 
-// identity reads the file once: it is large.
 var identity = sync.OnceValues(func() (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if ok && exact(info) {
@@ -37,16 +37,48 @@ var identity = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	loaded, err := Stripped(f)
+	sum, err := fingerprint(f)
 	if err != nil {
 		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
 	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, loaded); err != nil {
-		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
-	}
-	return fmt.Sprintf("%s%s@%s/%s:%x", Version(), variant(info), runtime.GOOS, runtime.GOARCH, sum.Sum(nil)[:6]), nil
+	return fmt.Sprintf("%s%s@%s/%s:%x", Version(), variant(info), runtime.GOOS, runtime.GOARCH, sum[:6]), nil
 })
+
+// fingerprint returns a hash of what differs between two builds of a program.
+func fingerprint(f *os.File) ([]byte, error) {
+	id, err := buildID(f)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	if len(id) > 0 {
+		sum.Write(id)
+		return sum.Sum(nil), nil
+	}
+	loaded, err := Stripped(f)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(sum, loaded)
+	return sum.Sum(nil), err
+}
+
+// buildID returns the ID of a build: hashes of what it was linked from and of what came of it. It is
+// empty where the builder chose another, or none. It is at the file's beginning, so that nobody has
+// to read 100 MB.
+func buildID(f io.ReaderAt) ([]byte, error) {
+	head := make([]byte, 32<<10)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	// Before it stands the head of a note of ELF, or Go's own mark in files of other formats.
+	form := regexp.MustCompile(`(?:\x04\x00\x00\x00Go\x00\x00| Go build ID: ")((?:[\w-]{20}/){3}[\w-]{20})[\x00"]`)
+	if m := form.FindSubmatch(head[:n]); m != nil {
+		return m[1], nil
+	}
+	return nil, nil
+}
 
 // variant is "/weir-all" of that command; "" of weir, and of what is no command of weir's.
 func variant(info *debug.BuildInfo) string {

@@ -2,6 +2,7 @@ package buildinfo
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -43,7 +44,7 @@ func TestWeirAllNamesItself(t *testing.T) {
 	}
 }
 
-func TestBuildWithoutRevisionUsesFileHash(t *testing.T) {
+func TestBuildWithoutRevisionIsNamedByHash(t *testing.T) {
 	own, err := Identity()
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +75,48 @@ func TestBuildWithoutRevisionUsesFileHash(t *testing.T) {
 	} {
 		if got := Same(tt.a, tt.b); got != tt.same || Same(tt.b, tt.a) != tt.same {
 			t.Errorf("%s and %s: same is %v", tt.a, tt.b, got)
+		}
+	}
+}
+
+func TestBuildIDIsTheOneThatGoGave(t *testing.T) {
+	id := "uF07MIlZfS82FM4_NJ3I/81NCA-kYbDYIm1aESy-d/iO7_dspU7IHouqk134E8/Jxl3njBCfEkMVaZMxNP7"
+	note := "\x7fELF\x04\x00\x00\x00S\x00\x00\x00\x04\x00\x00\x00Go\x00\x00"
+	for name, c := range map[string]struct{ file, want string }{
+		"ELF":                    {note + id + "\x00\x03\x00", id},
+		"another format":         {"\xcf\xfa\xff Go build ID: \"" + id + "\"\n \xff", id},
+		"one of a builder":       {note + "redacted\x00\x03\x00", ""},
+		"one of a package":       {note + id[:41] + "\x00\x03\x00", ""},
+		"none":                   {"\x7fELF", ""},
+		"far from the beginning": {strings.Repeat("x", 64<<10) + note + id + "\x00", ""},
+	} {
+		if got, err := buildID(strings.NewReader(c.file)); err != nil || string(got) != c.want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
+		}
+	}
+	f, err := Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if got, err := buildID(f); err != nil || len(got) != len(id) {
+		t.Errorf("of this test: %q, %v", got, err)
+	}
+}
+
+func TestBuildWithoutIDIsNamedByItsFile(t *testing.T) {
+	for _, text := range []string{"one", "two"} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "program"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := fingerprint(f)
+		if want := sha256.Sum256([]byte(text)); err != nil || string(sum) != string(want[:]) {
+			t.Errorf("%s: %x, %v; want %x", text, sum, err, want)
 		}
 	}
 }
