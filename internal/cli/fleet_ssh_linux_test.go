@@ -161,7 +161,7 @@ func (f *sshFleet) boot(name string) {
 	}
 	f.write(name+"/sshd_config", strings.Join([]string{
 		"ListenAddress " + f.nets.Addr(name), "HostKey " + f.path(name, "key"), "PidFile none", "UsePAM no", "StrictModes no",
-		"PermitRootLogin yes", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
+		"Subsystem sftp internal-sftp", "PermitRootLogin yes", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
 		"AuthorizedKeysFile " + f.path("authorized"), "Match User bench", "AllowTcpForwarding no", "",
 	}, "\n"))
 	if name != "c" {
