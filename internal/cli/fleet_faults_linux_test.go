@@ -77,7 +77,7 @@ func TestHostsKillLeaderOnOneHost(t *testing.T) {
 		t.Errorf("events %q", events)
 	}
 	for _, want := range []string{"(leader), host of bk", "disconnect consumers ("} {
-		if !strings.Contains(run.stdout.String(), want) {
+		if !strings.Contains(strings.Join(strings.Fields(run.stdout.String()), " "), want) {
 			t.Errorf("%q is not in\n%s", want, &run.stdout)
 		}
 	}
@@ -238,7 +238,7 @@ func TestHostsFiguresSurviveClockStep(t *testing.T) {
 		if e2e := r.Latency.E2E.Response; e2e == nil || e2e.MaxNS == nil || *e2e.MaxNS > int64(time.Minute) || r.Clock.WorstNegativeNS > int64(time.Second) {
 			t.Errorf("%s: e2e %+v, clock %+v; want nothing of an hour", x.fault, e2e, r.Clock)
 		}
-		if want := "clock of agent " + strings.Join(x.agents, ", "); !strings.Contains(run.stdout.String(), want) {
+		if want := "clock of agent " + strings.Join(x.agents, ", "); !strings.Contains(strings.Join(strings.Fields(run.stdout.String()), " "), want) {
 			t.Errorf("%s: %q is not in\n%s", x.fault, want, &run.stdout)
 		}
 		if err := os.Rename(filepath.Join(c.dir, "r"), filepath.Join(c.dir, "r"+itoa(i))); err != nil {
@@ -285,7 +285,7 @@ func TestHostsPauseTogether(t *testing.T) {
 	if !slices.Equal(agents, []string{"b", "c"}) {
 		t.Errorf("%q told of the pause", agents)
 	}
-	if want := "the consumers took nothing for "; !strings.Contains(run.stdout.String(), want) {
+	if want := "the consumers took nothing for "; !strings.Contains(strings.Join(strings.Fields(run.stdout.String()), " "), want) {
 		t.Errorf("%q is not in\n%s", want, &run.stdout)
 	}
 }

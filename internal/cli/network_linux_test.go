@@ -87,8 +87,8 @@ func TestRunUsesRequestedNetwork(t *testing.T) {
 	if len(r.Faults) != 1 || r.Faults[0].Do != "partition" || r.Faults[0].UndoneNS == nil || r.Faults[0].Effect == nil || r.Faults[0].Effect.WorstNS == nil || *r.Faults[0].Effect.WorstNS < 400e6 {
 		t.Errorf("the partition: %+v", r.Faults)
 	}
-	for _, want := range []string{"network     weir's own link between two TUN devices; round trip ", "partition to-system"} {
-		if !strings.Contains(f.stdout.String(), want) {
+	for _, want := range []string{"network weir's own link between two TUN devices; round trip ", "partition to-system"} {
+		if !strings.Contains(strings.Join(strings.Fields(f.stdout.String()), " "), want) {
 			t.Errorf("the table lacks %q:\n%s", want, &f.stdout)
 		}
 	}
