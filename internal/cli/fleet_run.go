@@ -31,6 +31,7 @@ var errFleetFIFO = errors.New("--fifo: set it on each agent, because its host de
 // options parses the flags, and refuses contradictions.
 func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err error) {
 	o = fleet.Options{Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
+	o.Brought = p.file != nil
 	wait = fleetWait
 	if o.Version, err = buildinfo.Identity(); err != nil {
 		return o, 0, err

@@ -47,6 +47,7 @@ type Options struct {
 	Version string
 	Log     *slog.Logger
 	Note    func(format string, args ...any) // reports events to the user; nil: no
+	Brought bool                             // the user need not start agents
 }
 
 // ErrTooFew says that too few agents joined in time.
@@ -394,7 +395,10 @@ func (f *Fleet) Await(ctx context.Context, w Want, most time.Duration) error {
 		state := fmt.Sprintf("%d of %d agents have joined%s%s", have, w.Agents, w.beside(starter), f.names())
 		if state != said && f.o.Note != nil {
 			said = state
-			f.o.Note("%s; agents join with: weir agent --join %s", state, f.invitation())
+			if !f.o.Brought {
+				state += "; agents join with: weir agent --join " + f.invitation()
+			}
+			f.o.Note("%s", state)
 		}
 		select {
 		case <-changed:

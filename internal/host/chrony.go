@@ -18,12 +18,15 @@ const chronyLimit = 10 * time.Second
 // which needs no privilege and changes nothing, and blocks until it has answered, for at most ten
 // seconds.
 //
-// The error wraps exec.ErrNotFound if chronyc is missing, and ErrUnsynchronised if chronyd follows no
-// clock. If chronyd does not run or refuses the query, the error has chronyc's message.
+// The error wraps exec.ErrNotFound if chronyc is missing, ErrSilent if chronyd does not run, and
+// ErrUnsynchronised if it follows no clock. If it refuses the query, the error has chronyc's message.
 func Chrony(ctx context.Context) (Tracking, error) {
 	ctx, cancel := context.WithTimeout(ctx, chronyLimit)
 	defer cancel()
 	out, err := daemonSays(ctx, "chronyc", "-n", "-c", "tracking")
+	if err != nil && strings.Contains(err.Error(), "506 Cannot talk to daemon") {
+		err = fmt.Errorf("%w: %w", ErrSilent, err)
+	}
 	if err != nil {
 		return Tracking{}, fmt.Errorf("asking chronyc: %w", err)
 	}

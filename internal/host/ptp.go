@@ -67,8 +67,8 @@ type PTPStatus struct {
 // by which the offset is wrong if one direction takes all of the time.
 func (s PTPStatus) Bound() time.Duration { return s.Offset.Abs() + s.Delay }
 
-// ErrSilent is returned when ptp4l does not answer.
-var ErrSilent = errors.New("ptp4l does not answer")
+// ErrSilent is returned when a time daemon does not answer.
+var ErrSilent = errors.New("the time daemon does not answer")
 
 // ParsePTP parses the answers of `pmc` to ptpQueries, as printed by linuxptp 3.1. The error names the invalid
 // field.

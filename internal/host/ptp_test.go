@@ -135,7 +135,7 @@ func TestDaemonsThatSpeakForTheWallClock(t *testing.T) {
 		name, chronyc, pmc string
 		want, time         string
 	}{
-		{"neither", "echo 506 Cannot talk to daemon; exit 1", "exit 0", "chrony: asking chronyc: exit status 1: 506 Cannot talk to daemon", "ok"},
+		{"neither", "echo 506 Cannot talk to daemon; exit 1", "exit 0", "neither chrony nor ptp4l runs here", "ok"},
 		{"chrony", chronyFollows, "exit 0", "chrony sets it by 127.0.0.1, ±", "ok"},
 		{"ptp4l, which measures", chronyLost, ptp(ptpMeasures), "ptp4l measures it against bed347.fffe.bcf2d6, ±", "ok"},
 		{"ptp4l", chronyLost, ptp(slave), "ptp4l sets it by bed347.fffe.bcf2d6, ±", "ok"},
@@ -156,7 +156,7 @@ func TestDaemonsThatSpeakForTheWallClock(t *testing.T) {
 			o := observed{sync: &syncState{synchronised: true}, daemons: all}
 			f := checkTime(&o)
 			for _, d := range all {
-				if string(f.Health) != tt.time || !strings.Contains(f.Found, "; "+d.String()) {
+				if string(f.Health) != tt.time || d.Name != "" && !strings.Contains(f.Found, "; "+d.String()) {
 					t.Errorf("doctor: %+v; want %s, with %s", f, tt.time, d)
 				}
 			}

@@ -29,7 +29,7 @@ func blocked(s *subject) check {
 		return notRun(CheckBlocked, limit, say("no.confirmation"))
 	}
 	share, known := hostShare(s.evidence.Blocked)
-	c := notRun(CheckBlocked, limit, tooFewToJudge())
+	c := notRun(CheckBlocked, limit, s.tooFewToJudge())
 	worst := -1.0
 	for _, r := range responses {
 		for _, b := range s.Latency.Send.Blocked.Percentiles {

@@ -294,7 +294,7 @@ func figures(s *subject, judged []result.Figure) check {
 		}
 	}
 	if latencies == 0 {
-		return notRun(CheckFigures, limit, tooFewToJudge())
+		return notRun(CheckFigures, limit, s.tooFewToJudge())
 	}
 	c := valid(CheckFigures, limit, say("figures.value", "quotable", quotable, "latencies", latencies))
 	switch {

@@ -71,7 +71,7 @@ func lateness(s *subject) check {
 	case len(responses) == 0:
 		return notRun(CheckLateness, limit, say("no.confirmation"))
 	}
-	c := notRun(CheckLateness, limit, tooFewToJudge())
+	c := notRun(CheckLateness, limit, s.tooFewToJudge())
 	worst := -1.0
 	var where []string
 	stands := false // any percentile
@@ -117,7 +117,13 @@ func lateness(s *subject) check {
 	return c
 }
 
-func tooFewToJudge() finding.Finding { return say("few.messages", "needs", stats.Needed(50)) }
+// tooFewToJudge says why no percentile can be judged.
+func (s *subject) tooFewToJudge() finding.Finding {
+	if s.Lost().Any() {
+		return say("few.agent_lost")
+	}
+	return say("few.messages", "needs", stats.Needed(50))
+}
 
 // judgeMove judges one percentile that lateness moved by by ns, a fraction part of it.
 func judgeMove(p float64, by int64, part float64) result.Status {

@@ -65,7 +65,11 @@ func (t *single) agents() {
 func (t *single) members() {
 	var names []string
 	for _, a := range t.r.Agents {
-		names = append(names, a.Name+" on "+a.Hostname)
+		name := a.Name + " on " + a.Hostname
+		if a.Missing {
+			name += " (lost)"
+		}
+		names = append(names, name)
 	}
 	if len(names) > 0 {
 		t.Labelled("agents", plain(fmt.Sprintf("%d: %s", len(names), strings.Join(names, ", "))))

@@ -272,10 +272,12 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 		}
 	})
 	add(4, func() { t.shortInterval(all) })
-	add(5, func() {
-		withheld(t.Page, t.table, t.r)
-		tooFew(t.Page, t.table)
-	})
+	rank := 5
+	if t.r.Verdict.Status == result.Invalid && slices.ContainsFunc(t.r.Agents, func(a result.Agent) bool { return a.Missing }) {
+		rank = 2
+	}
+	add(rank, func() { withheld(t.Page, t.table, t.r) })
+	add(5, func() { tooFew(t.Page, t.table) })
 }
 
 const mostStages = 5

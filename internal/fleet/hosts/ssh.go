@@ -191,7 +191,37 @@ func (s *session) why() error {
 	return errSilent
 }
 
-// lost reports whether the session was cut: nobody knows how its command ended.
+// ending is how the command of a session ended by itself.
+func (s *session) ending() error {
+	s.mu.Lock()
+	text := ""
+	if n := len(s.said); n > 0 {
+		text = "; it last said: " + s.said[n-1]
+	}
+	s.mu.Unlock()
+	if s.lost() {
+		return errors.New("it was killed, or its connection was cut" + text)
+	}
+	return s.why()
+}
+
+// knows reports whether the host's sshd says that the agent has ended: the connection is there, and its session is not.
+func (l *link) knows() bool {
+	select {
+	case <-l.master.ended:
+		return false
+	default:
+	}
+	if l.agent.cmd.ProcessState.ExitCode() < 0 { // the ssh here was killed, not the agent there
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killLimit)
+	defer cancel()
+	_, err := l.step(ctx, "exit 0")
+	return err == nil
+}
+
+// lost reports whether the session was cut, or its command killed, which ssh does not tell apart.
 func (s *session) lost() bool {
 	code := s.cmd.ProcessState.ExitCode()
 	return code == 255 || code < 0

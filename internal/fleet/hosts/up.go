@@ -345,7 +345,7 @@ func (a *Agents) agent(ctx context.Context, l *link) error {
 				closed := s.closed
 				s.mu.Unlock()
 				if !closed && a.o.Lost != nil {
-					a.o.Lost(l.Name, s.why())
+					a.o.Lost(l.Name, s.ending())
 				}
 				return
 			case <-a.stop:
@@ -361,7 +361,7 @@ func (a *Agents) agent(ctx context.Context, l *link) error {
 func (a *Agents) Down() error {
 	err := a.each(context.Background(), "ending its agent", func(l *link) error {
 		l.agent.end(endLimit)
-		unsure := l.agent != nil && l.agent.lost()
+		unsure := l.agent != nil && l.agent.lost() && !l.knows()
 		l.master.end(killLimit)
 		if unsure {
 			return fmt.Errorf("the connection was lost: if it still runs, it ends within %v", LostLimit)
