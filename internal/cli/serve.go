@@ -209,11 +209,7 @@ func (c *serveCommand) checkDir(e *env) error {
 func (c *serveCommand) index(ctx context.Context, e *env) (*index.Index, error) {
 	dir := e.path(c.Dir)
 	if c.Index != nil {
-		x, err := index.Open(ctx, dir, e.path(*c.Index))
-		if err != nil {
-			return nil, fmt.Errorf("--index: %w", err)
-		}
-		return x, nil
+		return index.Open(ctx, dir, e.path(*c.Index))
 	}
 	if _, err := broker.CacheDir(e.Env); err != nil {
 		return nil, fmt.Errorf("%w; or name the index with --index FILE", err)

@@ -189,7 +189,7 @@ func TestAListReadsNoRun(t *testing.T) {
 		dirs(t, x, Query{})
 	}
 	again, err := x.Sync(t.Context(), nil)
-	if want := (Synced{Runs: all}); err != nil || again != want || x.read != all {
+	if want := (Synced{Runs: all}); err != nil || !cmp.Equal(again, want) || x.read != all {
 		t.Errorf("a second look found %+v, %v, and %d folders were read; want %+v and still %d", again, err, x.read, want, all)
 	}
 	ran(t, filepath.Join(dir, "new"), "new", "nats", morning, result.Valid)
@@ -197,7 +197,7 @@ func TestAListReadsNoRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	third, err := x.Sync(t.Context(), nil)
-	if want := (Synced{Runs: all, Read: 1, Gone: 1}); err != nil || third != want {
+	if want := (Synced{Runs: all, Read: 1, Gone: 1}); err != nil || !cmp.Equal(third, want) {
 		t.Errorf("after one run came and one went, a look found %+v, %v; want %+v", third, err, want)
 	}
 	if other := opened(t, dir, file); other.read != 0 {

@@ -31,7 +31,12 @@ type Synced struct {
 	Read   int  // folders read because they are new or changed
 	Gone   int  // listed folders that no longer exist
 	Beyond bool // there are more folders than the index holds
+
+	Refused []string // folders that may not be read, at most mostRefused
 }
+
+// mostRefused limits the names of folders that may not be read.
+const mostRefused = 20
 
 // A folder is a run's folder as seen in the file system.
 type folder struct {
@@ -60,7 +65,12 @@ func (x *Index) Sync(ctx context.Context, report func(Synced)) (Synced, error) {
 		}
 	}
 	looked := 0
-	err := x.walk(ctx, ".", 0, &looked, func(f folder) error {
+	refused := func(dir string) {
+		if len(s.Refused) < mostRefused {
+			s.Refused = append(s.Refused, dir)
+		}
+	}
+	err := x.walk(ctx, ".", 0, &looked, refused, func(f folder) error {
 		if s.Runs == mostRuns {
 			s.Beyond = true
 			return fs.SkipAll
@@ -95,9 +105,9 @@ func (x *Index) Sync(ctx context.Context, report func(Synced)) (Synced, error) {
 	return s, nil
 }
 
-// walk calls found for each run and search below dir. It skips links to folders and names that begin
-// with a dot.
-func (x *Index) walk(ctx context.Context, dir string, depth int, looked *int, found func(folder) error) error {
+// walk calls found for each run and search below dir, and refused for each folder that may not be read. It skips
+// links to folders and names that begin with a dot.
+func (x *Index) walk(ctx context.Context, dir string, depth int, looked *int, refused func(string), found func(folder) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -106,6 +116,9 @@ func (x *Index) walk(ctx context.Context, dir string, depth int, looked *int, fo
 	}
 	f, err := x.root.Open(dir)
 	if err != nil {
+		if depth > 0 && errors.Is(err, fs.ErrPermission) {
+			refused(dir)
+		}
 		return passing(err, depth)
 	}
 	entries, err := f.ReadDir(-1)
@@ -123,7 +136,7 @@ func (x *Index) walk(ctx context.Context, dir string, depth int, looked *int, fo
 	}
 	for _, e := range entries {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			if err := x.walk(ctx, path.Join(dir, e.Name()), depth+1, looked, found); err != nil {
+			if err := x.walk(ctx, path.Join(dir, e.Name()), depth+1, looked, refused, found); err != nil {
 				return err
 			}
 		}

@@ -161,6 +161,8 @@ func (s *Server) list(r *http.Request) (answer, error) {
 		}
 	case so.Beyond:
 		l.Note = "The folder holds more runs than weir lists. Serve a part of it."
+	case len(so.Refused) > 0:
+		l.Note = "weir may not read these folders: " + layout.Printable(strings.Join(so.Refused, ", ")) + "."
 	}
 	return s.frame(frame{Title: "Runs", List: l})
 }

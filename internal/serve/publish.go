@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -49,7 +50,8 @@ type publishing struct {
 // Publish writes the runs of the index as static pages into the folder dir, which must not exist: a list,
 // each run, each folder of runs, comparisons of sibling folders, histories and capacities. It is atomic.
 func (s *Server) Publish(ctx context.Context, dir string) (Published, error) {
-	if _, err := s.o.Index.Sync(ctx, nil); err != nil {
+	so, err := s.o.Index.Sync(ctx, nil)
+	if err != nil {
 		return Published{}, err
 	}
 	part, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".part-")
@@ -57,6 +59,9 @@ func (s *Server) Publish(ctx context.Context, dir string) (Published, error) {
 		return Published{}, fmt.Errorf("making the folder of the pages: %w", err)
 	}
 	p := &publishing{s: s, into: part}
+	for _, dir := range so.Refused {
+		p.skip(dir, fs.ErrPermission)
+	}
 	err = p.all(ctx)
 	if err == nil {
 		err = os.Chmod(part, 0o755) //nolint:gosec // G302: a web server reads it
@@ -90,7 +95,9 @@ func (p *publishing) all(ctx context.Context) error {
 		v := viewOf(row)
 		v.Link = ""
 		switch {
-		case row.Kind != index.Ended || row.Wrong != "":
+		case row.Wrong != "":
+			p.skip(row.Dir, errors.New(row.Wrong))
+		case row.Kind != index.Ended:
 		case p.said.Pages >= mostPublished:
 			p.said.Left++
 		default:
@@ -145,9 +152,7 @@ func (p *publishing) page(ctx context.Context, kind, name string, b []byte, err 
 		return "", ctx.Err()
 	}
 	if err != nil {
-		if len(p.said.Skipped) < mostPages {
-			p.said.Skipped = append(p.said.Skipped, lines(err)...)
-		}
+		p.skip(name, err)
 		return "", nil
 	}
 	v, err := p.s.within(b, "../index.html")
@@ -157,6 +162,18 @@ func (p *publishing) page(ctx context.Context, kind, name string, b []byte, err 
 	p.said.Pages++
 	at := kind + "/" + addressed(name) + ".html"
 	return at, os.WriteFile(filepath.Join(p.into, at), v.body, 0o644) //nolint:gosec // G306: a web server reads it
+}
+
+// skip says why something of this name has no page.
+func (p *publishing) skip(name string, err error) {
+	for _, l := range lines(err) {
+		if !strings.HasPrefix(l, name) {
+			l = name + ": " + l
+		}
+		if len(p.said.Skipped) < mostPages {
+			p.said.Skipped = append(p.said.Skipped, layout.Printable(l))
+		}
+	}
 }
 
 // addressed makes a name of a file from any text: readable, and another one for another text.

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,38 @@ func published(t testing.TB, dir string) (string, Published) {
 		t.Fatal(err)
 	}
 	return site, said
+}
+
+// What has no page is named, with its folder.
+func TestPublishNamesWhatItLeavesOut(t *testing.T) {
+	dir := t.TempDir()
+	made{"one", "nats", 1, morning, 0, 0}.write(t, filepath.Join(dir, "good"), 1)
+	for file, text := range map[string]string{"half/result.json": `{"schema":"weir.result/v1",`, "newer/result.json": `{"schema":"weir.result/v9"}`, "search/capacity.json": `{"schema":"weir.capacity/v9"}`} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	locked := filepath.Join(dir, "locked")
+	if err := os.Mkdir(locked, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"half: ", "newer: written by a newer weir", "search: capacity.json: schema"}
+	if f, err := os.Open(locked); err != nil { // not root
+		want = append([]string{"locked: permission denied"}, want...)
+	} else if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, said := published(t, dir)
+	if said.Pages != 1 || len(said.Skipped) != len(want) {
+		t.Fatalf("published %+v, want one page", said)
+	}
+	slices.Sort(want)
+	slices.Sort(said.Skipped)
+	for i, w := range want {
+		if !strings.HasPrefix(said.Skipped[i], w) {
+			t.Errorf("left out is %q, want %q", said.Skipped[i], w)
+		}
+	}
 }
 
 // A web host has only files.
