@@ -167,7 +167,7 @@ func (p *publishing) page(ctx context.Context, kind, name string, b []byte, err 
 // skip says why something of this name has no page.
 func (p *publishing) skip(name string, err error) {
 	for _, l := range lines(err) {
-		if !strings.HasPrefix(l, name) {
+		if !strings.HasPrefix(l, name+":") && !strings.HasPrefix(l, name+"/") {
 			l = name + ": " + l
 		}
 		if len(p.said.Skipped) < mostPages {

@@ -164,7 +164,7 @@ func published(t testing.TB, dir string) (string, Published) {
 func TestPublishNamesWhatItLeavesOut(t *testing.T) {
 	dir := t.TempDir()
 	made{"one", "nats", 1, morning, 0, 0}.write(t, filepath.Join(dir, "good"), 1)
-	for file, text := range map[string]string{"half/result.json": `{"schema":"weir.result/v1",`, "newer/result.json": `{"schema":"weir.result/v9"}`, "search/capacity.json": `{"schema":"weir.capacity/v9"}`} {
+	for file, text := range map[string]string{"half/result.json": `{"schema":"weir.result/v1",`, "newer/result.json": `{"schema":"weir.result/v9"}`, "cap/capacity.json": `{"schema":"weir.capacity/v9"}`} {
 		if err := errors.Join(os.Mkdir(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestPublishNamesWhatItLeavesOut(t *testing.T) {
 	if err := os.Mkdir(locked, 0); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"half: ", "newer: written by a newer weir", "search: capacity.json: schema"}
+	want := []string{"half: ", "newer: written by a newer weir", "cap: capacity.json: schema"}
 	if f, err := os.Open(locked); err != nil { // not root
 		want = append([]string{"locked: permission denied"}, want...)
 	} else if err := f.Close(); err != nil {
