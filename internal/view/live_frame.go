@@ -17,6 +17,8 @@ import (
 type liveRow struct {
 	name   string
 	fields []liveField
+	table  bool // of the table of percentiles
+	drawn  bool // a line of a chart, which is never wrapped
 	alarm  bool
 	spare  int // a block that is too high leaves out the rows with the largest first; 0: it never does
 }
@@ -34,12 +36,12 @@ type liveField struct{ name, value string }
 
 func (f liveField) says() string { return strings.TrimSpace(f.name + " " + f.value) }
 
-// Widths of the wide form: a row's name, a field's name and its value.
+// Widths of the columns of the block: names take as much as the label of a line.
 const (
 	nameWidth  = 10
-	fieldWidth = 10
-	valueWidth = 12
-	widestRow  = 2 + nameWidth + 3*(fieldWidth+valueWidth)
+	valueWidth = 7
+	chartSides = nameWidth + 26 // what stands before and behind the chart
+	leastChart = 10
 )
 
 // head says what is happening and how long it will take.
@@ -181,6 +183,9 @@ func (v *Live) rows() []liveRow {
 	if p.Receives {
 		flow.fields = append(flow.fields, liveField{Arrived(p.Sends, p.Backlog), rate(f.last.Received)})
 	}
+	if p.Sends && p.Receives && !v.counts() {
+		flow.fields = append(flow.fields, liveField{"backlog", quantity.Count(f.backlog)})
+	}
 	rows = append(rows, flow)
 	phase := measure.Measure
 	if v.phase == "warmup" {
@@ -196,28 +201,17 @@ func (v *Live) rows() []liveRow {
 	}{{"send", &f.send}, {"e2e", &f.e2e}, {"rtt", &f.rtt}} {
 		switch {
 		case d.of[phase].Total() > 0:
-			rows = append(rows, liveRow{name: d.name, spare: spare[d.name], fields: []liveField{{"p50", soFar(&d.of[phase], 50)}, {"p99", soFar(&d.of[phase], 99)}, {"max", soFar(&d.of[phase], 100)}}})
+			rows = append(rows, liveRow{name: d.name, table: true, spare: spare[d.name], fields: []liveField{{"p50", soFar(&d.of[phase], 50)}, {"p99", soFar(&d.of[phase], 99)}, {"max", soFar(&d.of[phase], 100)}}})
 		case phase == measure.Measure && d.of[measure.WarmUp].Total() > 0: // measured messages are still in flight
 			rows = append(rows, liveRow{name: d.name, spare: spare[d.name], fields: []liveField{{"", "none yet, only of warm-up messages"}}})
 		}
 	}
+	if f.late[phase].Total() > 0 {
+		rows = append(rows, liveRow{name: "lateness", table: true, spare: spareLateness, fields: []liveField{{"p99", soFar(&f.late[phase], 99)}}})
+	}
 	held, wrong := v.held(), f.all.Failed+f.all.Dropped+f.missed > 0
 	if (len(held) > 0 || wrong) && anySample(&f.send, &f.e2e, &f.rtt) {
 		rows = append(rows, liveRow{spare: spareNote, fields: []liveField{{"", "percentiles of completed messages only"}}})
-	}
-	var last []liveField
-	if anySample(&f.late) {
-		last = append(last, liveField{"p99", soFar(&f.late[phase], 99)})
-	}
-	if p.Sends && p.Receives && !v.counts() {
-		last = append(last, liveField{"backlog", quantity.Count(f.backlog)})
-	}
-	if len(last) > 0 {
-		name := "lateness"
-		if last[0].name == "backlog" {
-			name = ""
-		}
-		rows = append(rows, liveRow{name: name, spare: spareLateness, fields: last})
 	}
 	if len(held) > 0 {
 		rows = append(rows, liveRow{name: "waiting", spare: spareWaiting, fields: held, alarm: true})
@@ -278,10 +272,10 @@ func (v *Live) chart(width, high int) []liveRow {
 			}
 			line.WriteRune(cells[min(8, max(0, eighths-8*(high-1-i)))])
 		}
-		rows[i] = liveRow{spare: spareChart, fields: []liveField{{"", line.String()}}}
+		rows[i] = liveRow{drawn: true, spare: spareChart, fields: []liveField{{"", line.String()}}}
 	}
 	rows[0].name = "p99"
-	rows[high-1].fields = append(rows[high-1].fields, liveField{"", " " + quantity.Time(least) + " to " + quantity.Time(most)})
+	rows[high-1].fields[0].value += "  " + quantity.Time(least) + " to " + quantity.Time(most)
 	return rows
 }
 
@@ -325,96 +319,81 @@ func soFar(c *measure.Counts, p float64) string {
 func (v *Live) frame(cols, lines int) []paintedLine {
 	most := cols - 1 // writing the last column would wrap the line
 	rows := v.rows()
-	var out []paintedLine
-	if head := v.head(); v.plan.Which == "" || utf8.RuneCountInString(head) <= most {
-		out = append(out, v.paint(bold, cutTo(head, most)))
-	} else {
-		out = append(out, v.paint(bold, cutTo(v.of()+":", most)), v.paint(bold, cutTo(v.now(), most)))
-	}
-	if len(rows) > 0 && most >= widestRow-1 {
-		rows = append(rows, v.chart(min(most-2-nameWidth-24, mostBars), chartLines(lines))...)
+	if wide := min(most-chartSides, mostBars); len(rows) > 0 && wide >= leastChart {
+		rows = append(rows, v.chart(wide, chartLines(lines))...)
 	}
 	for {
-		block := slices.Clone(out)
-		spare := 0
-		for _, r := range rows {
-			spare = max(spare, r.spare)
-			if most >= widestRow-1 {
-				block = append(block, v.spread(r))
-			} else {
-				block = append(block, v.flow(r, most)...)
+		block := v.block(rows, most)
+		if lines <= 1 || len(block) < lines {
+			return block
+		}
+		spare, at := 0, 0
+		for i, r := range rows {
+			if r.spare > 0 && r.spare >= spare {
+				spare, at = r.spare, i
 			}
 		}
+		if spare == 0 {
+			line := cutTo(v.plain(), most)
+			return []paintedLine{{line, line}}
+		}
+		rows = slices.Delete(rows, at, at+1)
+	}
+}
+
+// block lays rows out, below the head, in lines of at most most characters.
+func (v *Live) block(rows []liveRow, most int) []paintedLine {
+	p := new(layout.Page)
+	p.Line(layout.Strong.Of(v.head()))
+	for i, r := range rows {
+		tone := layout.Plain
+		if r.alarm {
+			tone = layout.Bad
+		}
 		switch {
-		case lines <= 1 || len(block) < lines:
-			return block
-		case spare == 0:
-			return []paintedLine{v.paint("", cutTo(v.plain(), most))}
+		case !r.table:
+			says := make([]string, len(r.fields))
+			for i, f := range r.fields {
+				says[i] = f.says()
+			}
+			p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Faint.Of(r.name), Whole: r.drawn, Spans: []layout.Span{tone.Of(strings.Join(says, ", "))}})
+		case i == 0 || !rows[i-1].table:
+			p.Table(percentiles(rows[i:]))
 		}
-		last := len(rows) - 1
-		for rows[last].spare != spare {
-			last--
-		}
-		rows = slices.Delete(rows, last, last+1)
 	}
+	text := layout.Text{Width: most, Fold: true, Colour: v.to.colour}
+	painted := strings.Split(strings.TrimSuffix(text.Page(p), "\n"), "\n")
+	text.Colour = false
+	plain := strings.Split(strings.TrimSuffix(text.Page(p), "\n"), "\n")
+	out := make([]paintedLine, len(plain))
+	for i, l := range plain {
+		out[i] = paintedLine{l, painted[i]}
+		if utf8.RuneCountInString(l) > most { // a long word
+			out[i].text = cutTo(l, most)
+			out[i].painted = out[i].text
+		}
+	}
+	return out
 }
 
-func (v *Live) paint(code, s string) paintedLine {
-	if !v.to.colour || code == "" {
-		return paintedLine{s, s}
+// percentiles is the table of the first rows that belong into one.
+func percentiles(rows []liveRow) *layout.Table {
+	heads := []string{"p50", "p99", "max"}
+	t := &layout.Table{Columns: append([]layout.Column{{Kind: layout.Word, Key: true, Least: nameWidth}}, layout.Columns(layout.Number, layout.Faint, heads...)...)}
+	for i := range heads {
+		t.Columns[i+1].Key, t.Columns[i+1].Least = false, valueWidth
 	}
-	return paintedLine{s, code + s + reset}
-}
-
-// spread lays a row out in columns.
-func (v *Live) spread(r liveRow) paintedLine {
-	var text, painted strings.Builder
-	put := func(s, code string, width int) {
-		l := v.paint(code, s)
-		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
-		text.WriteString(s + pad)
-		painted.WriteString(l.painted + pad)
-	}
-	value := ""
-	if r.alarm {
-		value = red
-	}
-	put("  ", "", 2)
-	put(r.name, dim, nameWidth)
-	for i, f := range r.fields {
-		if f.name != "" {
-			put(f.name, dim, fieldWidth)
+	for _, r := range rows {
+		if !r.table {
+			break
 		}
-		if i == len(r.fields)-1 {
-			put(f.value, value, 0)
-		} else {
-			put(f.value, value, valueWidth)
+		cells := []layout.Span{layout.Faint.Of(r.name), {}, {}, {}}
+		for _, f := range r.fields {
+			cells[1+slices.Index(heads, f.name)] = layout.Plain.Of(f.value)
 		}
+		t.Rows = append(t.Rows, cells)
 	}
-	return paintedLine{text.String(), painted.String()}
-}
-
-// flow writes a row in as many lines of at most width characters as it needs.
-func (v *Live) flow(r liveRow, width int) []paintedLine {
-	code := ""
-	if r.alarm {
-		code = red
-	}
-	var out []paintedLine
-	now := r.name
-	for _, f := range r.fields {
-		s := f.says()
-		switch {
-		case now == "":
-			now = s
-		case utf8.RuneCountInString(now)+1+utf8.RuneCountInString(s) > width:
-			out = append(out, v.paint(code, cutTo(now, width)))
-			now = "  " + s
-		default:
-			now += " " + s
-		}
-	}
-	return append(out, v.paint(code, cutTo(now, width)))
+	return t
 }
 
 // Limits of a line in place of the block: of all, and of the names at its start where they would take the room

@@ -11,10 +11,6 @@ import (
 const (
 	toEndOfLine = "\x1b[K"
 	toEnd       = "\x1b[J"
-	reset       = "\x1b[0m"
-	bold        = "\x1b[1m"
-	dim         = "\x1b[2m"
-	red         = "\x1b[1;31m"
 )
 
 // usualColumns is used if the terminal's width is unknown.
