@@ -79,6 +79,15 @@ func BenchmarkTenThousandRuns(b *testing.B) {
 	})
 	x := open(b, filepath.Join(b.TempDir(), "i"))
 	defer x.Close()
+	b.Run("look for new runs", func(b *testing.B) {
+		processor(b, func() {
+			for b.Loop() {
+				if _, err := x.Sync(b.Context(), nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	})
 	memo := history.OpenMemo(filepath.Join(b.TempDir(), "changes"), "devel")
 	for _, tt := range []struct {
 		name, page string
@@ -89,6 +98,7 @@ func BenchmarkTenThousandRuns(b *testing.B) {
 		b.Run(tt.name, func(b *testing.B) {
 			ask := func() {
 				s := New(b.Context(), Options{Index: x, Weir: "devel", Log: slog.New(slog.DiscardHandler), Changes: tt.kept}) // it keeps pages
+				s.look.ended = time.Now().Add(time.Hour)                                                                      // nothing is new
 				w := httptest.NewRecorder()
 				s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+tt.page, http.NoBody))
 				s.Wait()
