@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
@@ -201,10 +202,10 @@ func end(ns *int64, side int) float64 {
 func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 	of, with := "", answer(r).N
 	all = slices.DeleteFunc(slices.Clone(all), func(x capacity.Probed) bool {
-		if with > 0 && x.N != with || !(x.RatePerS > 0) || x.Of == "" || of != "" && x.Of != of {
+		if with > 0 && x.N != with || !(x.RatePerS > 0) || of != "" && x.Of != "" && x.Of != of {
 			return true
 		}
-		of = x.Of
+		of = cmp.Or(of, x.Of)
 		return false
 	})
 	f := &layout.Chart{
@@ -215,6 +216,19 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 	}
 	rates := map[float64]bool{}
 	last := math.Inf(-1)
+	var without []string // rates of probes that measured no latency
+	for i := range all {
+		x := &all[i]
+		last = max(last, x.RatePerS)
+		if !slices.ContainsFunc(promisedPercentiles(r, of), func(p float64) bool { return x.Figure(p) != nil }) {
+			text := quantity.Rate(x.RatePerS) + ": no latency, " + x.Judgement
+			f.Marks = append(f.Marks, plot.Mark{X: x.RatePerS, Text: text, Class: "event", Tall: true})
+			rates[x.RatePerS] = true
+			if !slices.Contains(without, text) {
+				without = append(without, text)
+			}
+		}
+	}
 	for i, p := range promisedPercentiles(r, of) {
 		line := plot.Line{Class: fmt.Sprintf("s%d", i+1), Series: i + 1}
 		dots := plot.Line{Class: line.Class, Series: i + 1, Dots: true}
@@ -239,7 +253,6 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 			drawn[x.RatePerS]++
 			dots.Points = append(dots.Points, dot, plot.Point{X: x.RatePerS, Y: math.NaN()})
 			rates[x.RatePerS] = true
-			last = max(last, x.RatePerS)
 		}
 		for rate, y := range at {
 			slices.Sort(y)
@@ -249,10 +262,10 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		f.Lines = append(f.Lines, line, dots)
 		f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: headOf(p)})
 	}
-	if len(rates) < 2 {
+	least, most := ends(f.Lines)
+	if len(rates) < 2 || !(most > 0) {
 		return nil
 	}
-	least, most := ends(f.Lines)
 	for _, expr := range r.Promise[:min(len(r.Promise), mostColours)] {
 		o, err := judge.ParseObjective(expr)
 		if err != nil {
@@ -270,8 +283,23 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		if fail > pass && fail <= last {
 			f.Spans = append(f.Spans, plot.Span{From: pass, To: fail, Text: "capacity"})
 			f.Caption += ". Grey: the capacity lies between it and " + quantity.Rate(fail)
+			if p := limit(r); p != nil && p.Judgement == capacity.Failed.String() {
+				f.Caption += ", where the system failed (" + p.Why + ")"
+			}
+		} else if by := r.Answer.Fail(); by.System() == 0 && pass < last {
+			f.Spans = append(f.Spans, plot.Span{From: pass, To: last * 1.05, Text: "not known", Class: "open"})
+			f.Caption += ". Beyond it the capacity is not known"
+			switch {
+			case by.By == capacity.Undecided:
+				f.Caption += ": " + inTheWay(by.By)
+			case by.By == capacity.Limited || r.Answer.Stop == capacity.Generator:
+				f.Caption += ": " + inTheWay(capacity.Limited)
+			}
 		}
 		f.Caption += ". " + howToReadLoad
+	}
+	if len(without) > 0 {
+		f.Caption += " A red line is a probe without a latency: " + strings.Join(without[:min(len(without), mostNamed)], "; ") + "."
 	}
 	f.X = plot.Linear(0, last*1.05, 6, "rate", quantity.Rate)
 	f.Y = plot.Log(least, 2*most, "latency", short) // the label of the range stands above the objective

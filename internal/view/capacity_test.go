@@ -78,8 +78,8 @@ func TestOperatingRangeJoinsOnlyConclusiveProbes(t *testing.T) {
 	if diff := cmp.Diff([]plot.Form{plot.Full, plot.Hollow, plot.Upward, plot.Square, plot.Cross, plot.Hollow}, forms); diff != "" {
 		t.Errorf("dots (-want +got):\n%s", diff)
 	}
-	if len(chart.Spans) != 1 || chart.Spans[0].To != 1000 {
-		t.Errorf("want only the range that met every objective, since the generator was the upper end: %+v", chart.Spans)
+	if len(chart.Spans) != 2 || chart.Spans[0].To != 1000 || chart.Spans[1].Class != "open" {
+		t.Errorf("want the range that met every objective, and the rest as not known, since the generator was the upper end: %+v", chart.Spans)
 	}
 	r.Answer.FailBy, r.Answer.FailPerS = capacity.Failed.String(), 2000
 	if chart = loaded(r, all); len(chart.Spans) != 2 {
@@ -243,5 +243,43 @@ func TestUnfinishedSearchSummary(t *testing.T) {
 	between := Came(&capacity.Report{}, capacity.Ended{Answered: capacity.Answered{PassPerS: 100, FailPerS: 400, UndecidedPerS: 150, Stop: capacity.Between}})
 	if want := "100/s met every objective, 400/s did not. Not narrower: 150/s stayed undecided"; between != want {
 		t.Errorf("an interval with rates that were not decided came to %q; want %q", between, want)
+	}
+}
+
+// A search that ends where the system did not keep up may have no latency at the rate that failed: the range is
+// drawn all the same, up to that rate, and says why. One that the generator ended says that the rest is unknown.
+func TestSearchDrawsHowItEnded(t *testing.T) {
+	t.Parallel()
+	probe := func(rate float64, j capacity.Judgement, why string, figures ...capacity.Figure) capacity.Probed {
+		return capacity.Probed{RatePerS: rate, Judgement: j.String(), Verdict: result.Valid, Of: "e2e", Why: why, Figures: figures}
+	}
+	passed := []capacity.Probed{probe(1000, capacity.Passed, "", capacity.Figure{P: 50, NS: 1e6}), probe(1500, capacity.Passed, "", capacity.Figure{P: 50, NS: 2e6})}
+	for name, tt := range map[string]struct {
+		last  capacity.Probed
+		end   capacity.Answered
+		span  plot.Span
+		marks int
+		says  []string
+	}{
+		"the system": {
+			probe(2000, capacity.Failed, "the backlog grew"), capacity.Answered{PassPerS: 1500, FailPerS: 2000, Stop: capacity.Found},
+			plot.Span{From: 1500, To: 2000, Text: "capacity"}, 1,
+			[]string{"the operating range, objectives met up to 1,500/s. Grey: the capacity lies between it and 2,000/s, where the system failed (the backlog grew)", "2,000/s: no latency, failed"},
+		},
+		"the generator": {
+			probe(2000, capacity.Limited, "late", capacity.Figure{P: 50, NS: 9e6}), capacity.Answered{PassPerS: 1500, FailPerS: 2000, FailBy: capacity.Limited.String(), Stop: capacity.Generator},
+			plot.Span{From: 1500, To: 2100, Text: "not known", Class: "open"}, 0,
+			[]string{"Beyond it the capacity is not known: the generator or its host was the limit, not the system."},
+		},
+	} {
+		r := &capacity.Report{Promise: []string{"e2e.p50 <= 5ms"}, Answer: tt.end, Probes: append(passed[:2:2], tt.last)}
+		chart := loaded(r, r.Probes)
+		if chart == nil {
+			t.Fatalf("%s: no chart", name)
+		}
+		if len(chart.Spans) != 2 || chart.Spans[1] != tt.span || len(chart.Marks) != tt.marks {
+			t.Errorf("%s: %+v with %d marks; want %+v as the second, and %d", name, chart.Spans, len(chart.Marks), tt.span, tt.marks)
+		}
+		mentions(t, chart.Caption, tt.says...)
 	}
 }

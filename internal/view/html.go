@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +27,18 @@ func HTML(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
 	p.Heading(measured(e.Result))
 	one(p, e, Options{Session: o.Session, Percentiles: o.Percentiles, lone: true, first: result.FileScenario, drawn: "c-"})
+	if len(o.files) > 0 {
+		p.Gap()
+		p.Chapter("files of this run")
+		var spans []layout.Span
+		for i, name := range o.files {
+			if i > 0 {
+				spans = append(spans, plain(", "))
+			}
+			spans = append(spans, layout.Span{Text: name, Link: "./" + url.PathEscape(name)})
+		}
+		p.Line(spans...)
+	}
 	return browser(measured(e.Result)).Write(w, p)
 }
 
@@ -157,6 +171,9 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	for i, e := range entries {
 		inside := new(layout.Page)
 		inside.Line(layout.Faint.Of(cmp.Or(e.Dir, title(e.Result)) + ", " + born(e)))
+		if folder := filepath.Base(e.Dir); o.above && e.Dir != "" {
+			inside.Line(layout.Span{Text: "the page of this run", Link: "./" + url.PathEscape(folder) + "/" + result.FileReport})
+		}
 		x := Options{Session: o.Session, drawn: fmt.Sprintf("c%d-", i+1)}
 		if i >= mostDrawn {
 			x.drawn = ""

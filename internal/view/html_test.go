@@ -51,8 +51,8 @@ func withoutScript(page string) (rest string, scripts []string) {
 	return ownScript.ReplaceAllString(page, ""), scripts
 }
 
-// inPage is a link to a chapter of the same page.
-var inPage = regexp.MustCompile(`^#part-[0-9]+$`)
+// inPage is a link to a chapter of the same page, to a file beside it, or to the page of a run below it.
+var inPage = regexp.MustCompile(`^(#part-[0-9]+|\./[A-Za-z0-9_.%-]+(/report\.html)?)$`)
 
 // look parses a page as strictly as XML, and returns its faults: an unknown element or attribute, or a
 // duplicate id.

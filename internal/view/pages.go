@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"os"
 
 	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/result"
@@ -24,8 +25,23 @@ func (p *Pages) Run(e result.Entry, dir string, percentiles []float64) ([]byte, 
 		p.courses[e.Dir] = course
 	}
 	var b bytes.Buffer
-	err := HTML(&b, Entry{Entry: e, Course: course}, Options{Session: p.Session, Percentiles: percentiles})
+	err := HTML(&b, Entry{Entry: e, Course: course}, Options{Session: p.Session, Percentiles: percentiles, files: filesOf(dir)})
 	return b.Bytes(), err
+}
+
+// filesOf lists the files of a run's folder, for its page in that folder.
+func filesOf(dir string) []string {
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // the page then names none
+	}
+	var files []string
+	for _, f := range found {
+		if f.Type().IsRegular() && f.Name() != result.FileReport {
+			files = append(files, f.Name())
+		}
+	}
+	return files
 }
 
 // Suite draws the table of a suite.
@@ -38,6 +54,6 @@ func (p *Pages) Runs(entries []result.Entry, rest int) ([]byte, error) {
 		all[i].Course = p.courses[all[i].Dir]
 	}
 	var b bytes.Buffer
-	err := OverviewHTML(&b, all, Options{Session: p.Session, Rest: rest})
+	err := OverviewHTML(&b, all, Options{Session: p.Session, Rest: rest, above: true})
 	return b.Bytes(), err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -124,7 +125,7 @@ func (c comparison) systems(different error) {
 	add("", "system", layout.Word, func(side int) layout.Span { return layout.Strong.Of(c.name(side)) })
 	add("", "runs", layout.Number, func(side int) layout.Span { return plain(fmt.Sprint(c.Sides[side].Used)) })
 	add("", "verdicts", layout.Prose, func(side int) layout.Span { return plain(verdictsOf(c.Sides[side])) })
-	add("", "a confirmation means", layout.Prose, func(side int) layout.Span { return plain(c.Sides[side].Guarantee) })
+	add("", "a confirmation means", layout.Prose, func(side int) layout.Span { return plain(inWords(c.Sides[side].Guarantee)) })
 	if f := c.rate(); f != nil {
 		figure("", f.Name, f)
 	}
@@ -174,6 +175,9 @@ func (c comparison) systems(different error) {
 	}
 	c.Table(t)
 	notes := []string{"median over the runs [lowest to highest]; one run counts once, however many messages it has"}
+	if !slices.ContainsFunc(c.Sides, func(s compare.SideSummary) bool { return s.CostPerMillion != nil }) {
+		notes = append(notes, "the cost of a million messages is not known: run with --price-per-hour, the price of the servers")
+	}
 	if family == "" {
 		notes = append(notes, "these runs have no latency in common: see each run")
 	}
@@ -191,6 +195,18 @@ func (c comparison) systems(different error) {
 		notes = append(notes, "no system is called better or worse: "+different.Error())
 	}
 	c.Note(notes...)
+}
+
+// recordedGuarantee matches what a comparison says of a guarantee.
+var recordedGuarantee = regexp.MustCompile(`^(\S+), copies (\S+), stable (\S+)$`)
+
+// inWords explains a guarantee of a comparison; as it is if the runs of a side have several.
+func inWords(guarantee string) string {
+	m := recordedGuarantee.FindStringSubmatch(guarantee)
+	if m == nil {
+		return guarantee
+	}
+	return meant(result.System{Guarantee: m[1], Copies: m[2], Stable: m[3]})
 }
 
 // word says in a few words how a side differs from the first.
@@ -270,7 +286,7 @@ func (c comparison) spoken(different error) {
 	says = nil
 	if len(c.Sides) > 1 {
 		if !slices.ContainsFunc(c.Sides, func(s compare.SideSummary) bool { return s.Guarantee != c.Sides[0].Guarantee }) {
-			say("All confirm the same: %s.", c.Sides[0].Guarantee)
+			say("A confirmation means the same with all: %s.", inWords(c.Sides[0].Guarantee))
 		}
 	}
 	if lost := c.figure("outcomes", "lost"); lost != nil {

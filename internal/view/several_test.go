@@ -31,7 +31,7 @@ func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
 	few, enough := brokers(3), brokers(8)
 	page := htmlOf(t, few)
 	mentions(t, page, "99 % of the messages took at most 1.10 ms with noop, 2.10 ms with chan and 3.10 ms with ring (medians over runs).",
-		"is undecided, and takes at least", "undecided: ", "[1.00 to 1.20 ms]", "All confirm the same: ", "against noop")
+		"is undecided, and takes at least", "undecided: ", "[1.00 to 1.20 ms]", "A confirmation means the same with all: ", "run with --price-per-hour", "against noop")
 	if !regexp.MustCompile(`(?s)<h1>.*class="status">.*<table class="[^"]*cards">.*<h2[^>]*>percentile by percentile</h2>.*<h2[^>]*>each run</h2>.*all runs in one table`).MatchString(page) {
 		t.Error("the order is not: sentence, systems, percentiles, each run")
 	}
@@ -42,13 +42,17 @@ func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
 	mentions(t, htmlOf(t, enough), "Messages were lost: noop in 1 of 8 runs.", "left out: 1 interrupted")
 
 	enough[8].Result.Efficiency = &result.Efficiency{CostPerMillion: new(0.25)}
-	if strings.Contains(htmlOf(t, enough), "cost of a million") {
+	if strings.Contains(htmlOf(t, enough), `data-name="cost of a million"`) {
 		t.Error("a cost that one of eight runs knows is a cost of the system")
 	}
 	for i := range enough[8:16] {
 		enough[8+i].Result.Efficiency = &result.Efficiency{CostPerMillion: new(0.25 * float64(i+1))}
 	}
-	mentions(t, htmlOf(t, enough), "cost of a million", "[0.250 to 2.00]", "not known")
+	page = htmlOf(t, enough)
+	mentions(t, page, `data-name="cost of a million"`, "[0.250 to 2.00]", "not known")
+	if strings.Contains(page, "--price-per-hour") {
+		t.Error("the page asks for a price that it has")
+	}
 }
 
 // What cannot be put side by side gets a page that says so.

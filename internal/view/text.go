@@ -33,6 +33,9 @@ type Options struct {
 	lone  bool   // only run of its page, which has the short answer
 	first string // of a lone run with the answer first: path of its scenario
 	drawn string // HTML: prefix of the ids of a run's charts
+
+	files []string // HTML: what lies beside the run's page
+	above bool     // HTML: the page lies above the folders of its runs
 }
 
 // A Fleet has the flags that repeat a run on agents.

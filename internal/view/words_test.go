@@ -1,9 +1,13 @@
 package view
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -37,5 +41,33 @@ func TestBrowserExplainsWords(t *testing.T) {
 		do("a click elsewhere", "0 are open", chromedp.MouseClickXY(2, 2))
 		points := []*input.TouchPoint{{X: at[0], Y: at[1]}}
 		do("a tap", meaning, input.DispatchTouchEvent(input.TouchStart, points), input.DispatchTouchEvent(input.TouchEnd, []*input.TouchPoint{}))
+	}
+}
+
+// A saved picture stands alone: with its heading, and with the names of its lines.
+func TestBrowserSavesWholePictures(t *testing.T) {
+	t.Parallel()
+	ctx := browserOf(t)
+	e, _ := explored(t)
+	seenAs(t, ctx, html1(t, e, Options{}), 1280)
+	// Saving goes through a link to a blob: the test keeps the blob instead.
+	asked[bool](t, ctx, `(() => { URL.createObjectURL = (b) => { window.saved = b; return "blob:none"; }; HTMLAnchorElement.prototype.click = () => {}; return true })()`)
+	asked[bool](t, ctx, `(() => { [...document.getElementById("c-e2e-d").closest("figure").querySelectorAll(".save button")].find((b) => b.textContent === "SVG").click(); return true })()`)
+	var svg string
+	if err := chromedp.Run(ctx, chromedp.Evaluate(`saved.text()`, &svg, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) })); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "picture.svg")
+	if err := os.WriteFile(path, []byte(svg), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Run(ctx, chromedp.Navigate("file://"+path)); err != nil {
+		t.Fatal(err)
+	}
+	says := asked[[]string](t, ctx, `[...document.querySelectorAll("svg > text.strong, svg > g > text:last-child")].map((e) => e.textContent)`)
+	for _, want := range []string{"e2e by percentile", "1 response", "2 service"} {
+		if !slices.Contains(says, want) {
+			t.Errorf("the picture says %q; want %q, too", says, want)
+		}
 	}
 }

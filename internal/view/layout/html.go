@@ -220,9 +220,13 @@ func gridOf(t *Table, columns []int) *grid {
 			if t.Cards {
 				name = strings.TrimSpace(t.Columns[i].Group + " " + t.Columns[i].Head)
 			}
+			class := classes[n] + " " + r[i].Class()
+			if t.Cards && r[i].Text == "-" {
+				class += " none" // a phone leaves the line out
+			}
 			row[n] = gridCell{
 				Name: name, Head: t.Columns[i].Key, Prose: t.Columns[i].Kind == Prose,
-				Class: strings.TrimSpace(classes[n] + " " + r[i].Class()), Text: r[i].Text, Beside: r[i].Beside,
+				Class: strings.Join(strings.Fields(class), " "), Text: r[i].Text, Beside: r[i].Beside,
 			}
 		}
 		out.Rows = append(out.Rows, row)

@@ -287,10 +287,11 @@
       e.classList.toggle("off", !last || hidden.get(v.figure).has(Number(e.dataset.n)));
       return [e, last];
     }).filter(([, last]) => last).sort((a, b) => a[1][1] - b[1][1]);
-    let lowest = -Infinity;
+    let lowest = -Infinity, aside = 0;
     for (const [e, [at, py]] of ends) {
+      aside = py < lowest + 24 ? 14 - aside : 0;
       lowest = Math.max(py, lowest + 12);
-      put(e, { x: place(toX(x, at) + 6), y: place(lowest + 4) });
+      put(e, { x: place(toX(x, at) + 6 + aside), y: place(lowest + 4) });
     }
     v.rules.forEach((r, i) => {
       const at = toY(v, y, c.rules[i]);
@@ -651,10 +652,20 @@
   };
   const picture = (svg) => {
     const copy = svg.cloneNode(true);
-    copy.setAttribute("width", "1440");
-    copy.setAttribute("height", String(2 * svg.viewBox.baseVal.height));
+    // The heading and the names stand outside of the chart on the page, and in the picture.
+    const figure = svg.closest("figure"), names = [...figure.querySelectorAll(".legend li")];
+    const high = svg.viewBox.baseVal.height, all = high + 26 + 18 * names.length;
+    put(copy, { width: "1440", height: 2 * all, viewBox: "0 -26 " + frame.width + " " + all });
+    copy.append(draw("text", { class: "strong", x: 4, y: -10 }, figure.querySelector("h3").textContent));
+    names.forEach((li, i) => {
+      const y = high + 18 * i + 6, key = li.querySelector(".key").getAttribute("class").replace("key ", ""), g = draw("g", { class: key });
+      if (/round|box/.test(key)) g.append(draw("circle", { class: "dot", cx: frame.left + 12, cy: y - 4, r: 4 }));
+      else g.append(draw("path", { class: "line " + key, d: "M" + frame.left + " " + (y - 4) + "h24" }));
+      g.append(draw("text", { x: frame.left + 32, y }, (names.length > 1 ? i + 1 + " " : "") + li.textContent));
+      copy.append(g);
+    });
     copy.setAttribute("font-family", "system-ui, sans-serif");
-    copy.prepend(draw("style", {}, document.querySelector("style").textContent), draw("rect", { width: "100%", height: "100%", class: "paper" }));
+    copy.prepend(draw("style", {}, document.querySelector("style").textContent), draw("rect", { y: -26, width: "100%", height: "100%", class: "paper" }));
     return new XMLSerializer().serializeToString(copy);
   };
   const cell = (v) => (/[",\n]/.test(v) ? '"' + v.replace(/"/g, '""') + '"' : String(v));
@@ -678,7 +689,7 @@
       const image = new Image(), canvas = make("canvas");
       image.onload = () => {
         canvas.width = 1440;
-        canvas.height = 2 * svg.viewBox.baseVal.height;
+        canvas.height = image.height;
         canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
         canvas.toBlob((b) => save(name + ".png", "image/png", b));
       };

@@ -467,10 +467,15 @@ func (p *pen) numbers() {
 		return
 	}
 	const high = 12
-	lowest := math.Inf(-1)
+	lowest, aside := math.Inf(-1), 0.0 // numbers that would lie on each other stand in two columns
 	for _, n := range slices.SortedFunc(maps.Keys(ends), func(a, b int) int { return cmp.Or(cmp.Compare(ends[a].y, ends[b].y), a-b) }) {
+		if ends[n].y < lowest+2*high {
+			aside = 14 - aside
+		} else {
+			aside = 0
+		}
 		lowest = math.Max(ends[n].y, lowest+high)
-		p.linef(`<text class="number" x="%s" y="%s"%s>%d</text>`, num(ends[n].x+6), num(lowest+4), series(n), n)
+		p.linef(`<text class="number" x="%s" y="%s"%s>%d</text>`, num(ends[n].x+6+aside), num(lowest+4), series(n), n)
 	}
 }
 
