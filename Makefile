@@ -12,8 +12,8 @@ help: ## print this list
 build: ## build weir into the working folder
 	go build -trimpath -o weir ./cmd/weir
 
-# The package that takes longest begins: others run beside it.
-unserved = go list ./internal/cli ./... | grep -vxF "$$($(call testing_with,internal/served))"
+# The packages that take longest begin: others run beside them.
+unserved = go list ./internal/cli ./internal/broker ./internal/fleet ./internal/truth ./internal/series ./engine ./... | grep -vxF "$$($(call testing_with,internal/served))"
 
 packages: ## list the packages that need no installed server
 	@$(unserved)
@@ -22,8 +22,8 @@ packages: ## list the packages that need no installed server
 gotest = go test -ldflags=-w -timeout 30m $(if $(RUN),-run '^($(RUN))$$')
 log = 2>&1 | tee -a $(or $(LOG),/dev/null)
 
-# The linters have go vet's checks. Some packages wait more than they work, so one more runs than there are cores.
-beside = -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+# The linters have go vet's checks. Some packages wait more than they work, so two more run than there are cores.
+beside = -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 2))
 
 test: ## run the tests that take little time on any host
 	$(gotest) -short $(beside) $(or $(PACKAGES),$$($(unserved))) $(log)
