@@ -20,10 +20,25 @@ func TestScreensFit80Columns(t *testing.T) {
 		t.Fatal(err)
 	}
 	screens := [][]string{
-		{"report", "runs"}, {"report", "runs", "--full"}, {"report", "base"}, {"report", "base", "--full"},
-		{"compare", "base", "slow"}, {"compare", "base", "slow", "--full"}, {"compare", "runs/nats-500", "runs/chan-closed"},
-		{"history", "base"}, {"history", "."}, {"drivers"}, {"drivers", "--full"}, {"doctor"}, {"network"}, {"glossary"}, {"version"}, {"suite", "list"},
-		{"--help"}, {"run", "--help=all"}, {"broker", "status"},
+		{"report", "runs"},
+		{"report", "runs", "--full"},
+		{"report", "base"},
+		{"report", "base", "--full"},
+		{"compare", "base", "slow"},
+		{"compare", "base", "slow", "--full"},
+		{"compare", "runs/nats-500", "runs/chan-closed"},
+		{"history", "base"},
+		{"history", "."},
+		{"drivers"},
+		{"drivers", "--full"},
+		{"doctor"},
+		{"network"},
+		{"glossary"},
+		{"version"},
+		{"suite", "list"},
+		{"--help"},
+		{"run", "--help=all"},
+		{"broker", "status"},
 	}
 	for _, s := range []string{"chan-closed", "jetstream-500", "jetstream-synced", "nats-500", "noop-1000"} {
 		screens = append(screens, []string{"report", "runs/" + s}, []string{"report", "runs/" + s, "--full"}, []string{"report", "runs/" + s, "--judge"})

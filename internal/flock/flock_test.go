@@ -23,8 +23,10 @@ func TestLockIsHeldUntilClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = other.Close() }()
-	if !Held(path) || !Held(path) {
-		t.Error("not held")
+	for range 2 { // asking takes nothing
+		if !Held(path) {
+			t.Error("not held")
+		}
 	}
 	if err := Open(other); !errors.Is(err, ErrHeld) {
 		t.Errorf("through another file: %v; want ErrHeld", err)

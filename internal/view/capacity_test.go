@@ -262,13 +262,17 @@ func TestSearchDrawsHowItEnded(t *testing.T) {
 		says  []string
 	}{
 		"the system": {
-			probe(2000, capacity.Failed, "the backlog grew"), capacity.Answered{PassPerS: 1500, FailPerS: 2000, Stop: capacity.Found},
-			plot.Span{From: 1500, To: 2000, Text: "capacity"}, 1,
+			probe(2000, capacity.Failed, "the backlog grew"),
+			capacity.Answered{PassPerS: 1500, FailPerS: 2000, Stop: capacity.Found},
+			plot.Span{From: 1500, To: 2000, Text: "capacity"},
+			1,
 			[]string{"the operating range, objectives met up to 1,500/s. Grey: the capacity lies between it and 2,000/s, where the system failed (the backlog grew)", "2,000/s: no latency, failed"},
 		},
 		"the generator": {
-			probe(2000, capacity.Limited, "late", capacity.Figure{P: 50, NS: 9e6}), capacity.Answered{PassPerS: 1500, FailPerS: 2000, FailBy: capacity.Limited.String(), Stop: capacity.Generator},
-			plot.Span{From: 1500, To: 2100, Text: "not known", Class: "open"}, 0,
+			probe(2000, capacity.Limited, "late", capacity.Figure{P: 50, NS: 9e6}),
+			capacity.Answered{PassPerS: 1500, FailPerS: 2000, FailBy: capacity.Limited.String(), Stop: capacity.Generator},
+			plot.Span{From: 1500, To: 2100, Text: "not known", Class: "open"},
+			0,
 			[]string{"Beyond it the capacity is not known: the generator or its host was the limit, not the system."},
 		},
 	} {

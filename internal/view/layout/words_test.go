@@ -8,8 +8,12 @@ import (
 func TestWordsAreExplainedAtFirstUse(t *testing.T) {
 	t.Parallel()
 	h := HTML{Title: "t", Words: []Term{
-		{Name: "Delay", Text: "Any."}, {Name: "Wake-up delay", Text: "Late <waking>."}, {Name: "Send", Text: "To the confirmation.", Alone: true},
-		{Name: "Percentile", Text: "A rank.", Forms: `p\d+(?:\.\d+)?`}, {Name: "Interval", Text: "A range."}, {Name: "Unused", Text: "Never shown."},
+		{Name: "Delay", Text: "Any."},
+		{Name: "Wake-up delay", Text: "Late <waking>."},
+		{Name: "Send", Text: "To the confirmation.", Alone: true},
+		{Name: "Percentile", Text: "A rank.", Forms: `p\d+(?:\.\d+)?`},
+		{Name: "Interval", Text: "A range."},
+		{Name: "Unused", Text: "Never shown."},
 	}}
 	p := new(Page)
 	p.Heading("a wake-up delay of headings")
