@@ -183,7 +183,7 @@ func TestInABrowserReloadKeepsFollowing(t *testing.T) {
 		}
 	}
 	b.says(`parseFloat(document.getElementById("at").textContent) < 21`, "true") // since the end of the warm-up
-	b.says(`[...document.querySelectorAll("#events li")].map(e => e.textContent).join("; ")`, "0.0 s  phase: measure; 10.0 s  fault: paused; -6.0 s  reconnect")
+	b.says(`[...document.querySelectorAll("#events li")].map(e => e.textContent).join("; ")`, "10.0 s  receiving: paused; 0.0 s  the measured window begins; -6.0 s  connected again")
 	b.says(`document.querySelectorAll("#rates line.mark").length`, "2")
 	b.says(`document.getElementById("left").textContent`, "41 s")
 	b.shot("live-measuring")
