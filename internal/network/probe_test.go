@@ -78,7 +78,7 @@ func TestConformingDirectionPassesVerification(t *testing.T) {
 	for name, c := range someConditions() {
 		for seed := range uint64(seeds) {
 			m := simulated(c, c, seed)
-			if err := c.verify(&m); err != nil {
+			if err := c.verify(&m, new(measured)); err != nil {
 				t.Errorf("%s, seed %d: %v", name, seed, err)
 			}
 		}
@@ -104,7 +104,7 @@ func TestDeviatingDirectionFailsVerification(t *testing.T) {
 	} {
 		for seed := range uint64(5) {
 			m := simulated(x.asked, x.does, seed)
-			if err := x.asked.verify(&m); err == nil {
+			if err := x.asked.verify(&m, new(measured)); err == nil {
 				t.Errorf("%s, seed %d: it is not refused", name, seed)
 			}
 		}

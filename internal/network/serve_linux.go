@@ -188,7 +188,7 @@ func (l *joint) try(spec Spec) (result.Network, error) {
 	n.ToSystem, n.FromSystem = spec.To.direction(&m[0]), spec.From.direction(&m[1])
 	n.RoundTripNS = int64(m[0].at(50) + m[1].at(50))
 	for i, c := range []*Conditions{&spec.To, &spec.From} {
-		if err := c.verify(&m[i]); err != nil {
+		if err := c.verify(&m[i], &bare[i]); err != nil {
 			return n, fmt.Errorf("%w: %s: %w", ErrNotAsAsked, []string{"to-system", "from-system"}[i], err)
 		}
 	}
