@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A word opens its meaning by mouse, key and touch, with scripts off, and within the screen.
+// A word opens its meaning by mouse, key and touch, and within the screen.
 func TestBrowserExplainsWords(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
