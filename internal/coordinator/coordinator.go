@@ -58,6 +58,7 @@ type Coordinator struct {
 	interrupted bool                            // the user wants the run to end; local workers know that themselves
 	cut         bool                            // immediately
 	quietAt     int64                           // since when nothing is open anywhere; -1: something is
+	figured     bool            // Figures was called: what comes later is of no run
 	seconds     seconds
 	phases      []string        // that were reported
 	statuses    []engine.Status // scratch of standing
@@ -266,7 +267,9 @@ func (c *Coordinator) event(w *worker, ev engine.Event) {
 func (c *Coordinator) Event(i int, ev engine.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.event(c.workers[i], ev)
+	if !c.figured {
+		c.event(c.workers[i], ev)
+	}
 }
 
 // Tell reports a run-level event.
@@ -282,6 +285,9 @@ func (c *Coordinator) Tell(ev engine.Event) {
 func (c *Coordinator) Interval(i int, iv *measure.Interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.figured {
+		return
+	}
 	w := c.workers[i]
 	if c.remote != nil { // a local worker returns everything at the end
 		own, others := measure.Snapshot{Counters: iv.Counters, Window: iv.Window}, measure.Snapshot{At: iv.To, Kinds: iv.Kinds}
@@ -300,6 +306,9 @@ func (c *Coordinator) Interval(i int, iv *measure.Interval) {
 func (c *Coordinator) Ledger(i int, at int64, p *ledger.Part) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.figured {
+		return
+	}
 	w := c.workers[i]
 	w.ledger.Assign(p)
 	w.knownAt = at
@@ -480,11 +489,13 @@ func (c *Coordinator) Why() error {
 }
 
 // Figures combines the workers' results. A nil Raw comes with an error; both are returned if a
-// worker ended with figures and an error.
+// worker ended with figures and an error. Reports of workers that were given up may still arrive: they
+// are ignored from here on.
 func (c *Coordinator) Figures() (*engine.Raw, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seconds.flush()
+	c.figured = true
 	var results []*engine.WorkerResult
 	var errs []error
 	figures, known := false, false

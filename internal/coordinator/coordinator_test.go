@@ -528,6 +528,33 @@ func TestWorkerFailureAfterStartReported(t *testing.T) {
 	})
 }
 
+// What a worker that was given up reports later changes no figure and reaches no callback.
+func TestReportsAfterFiguresAreIgnored(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		told := 0
+		k := coordinatorOf(t, 2, func(cfg *engine.Config) { cfg.OnInterval = func(*measure.Interval) { told++ } })
+		k.begin()
+		k.End(0, &engine.WorkerResult{Ledger: *ledgerOf(2, 0, 5, 1, 0)}, nil)
+		late := func(to int64) *measure.Interval {
+			iv := &measure.Interval{From: to - 1e9, To: to}
+			iv.Kinds[measure.Hiccups][measure.Measure].Add(1000, 1)
+			return iv
+		}
+		k.Interval(1, late(1e9))
+		raw, err := k.Figures()
+		if raw == nil {
+			t.Fatal(err)
+		}
+		before, events := told, len(k.events)
+		k.Interval(1, late(2e9))
+		k.Ledger(1, 2e9, ledgerOf(2, 1, 5, 1, 1))
+		k.Event(1, engine.Event{Kind: "gc", Text: "late"})
+		if n := raw.Workers[1].Snapshot.Kinds[measure.Hiccups][measure.Measure].Total(); before == 0 || told != before || len(k.events) != events || n != 1 {
+			t.Errorf("%d intervals before, %d later; %d events later; %d stalls counted, want 1", before, told-before, len(k.events)-events, n)
+		}
+	})
+}
+
 // If all workers vanished before reporting anything there are no figures, and the error names the
 // cause.
 func TestRunWithoutReportsHasNoFigures(t *testing.T) {
