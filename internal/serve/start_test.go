@@ -25,8 +25,8 @@ if [ "$2" = --explain ]; then
 	echo "explained: $s"; exit 0
 fi
 trap 'echo "written"; exit 3' INT
-mkdir "$3" && echo "$s" >"$3/scenario.yaml" && echo '#[Schema: weir.intervals/v1]' >"$3/intervals.hlog"
 echo started
+mkdir "$3" && echo "$s" >"$3/scenario.yaml" && echo '#[Schema: weir.intervals/v1]' >"$3/intervals.hlog"
 while :; do sleep 0.05; done`
 		return exec.CommandContext(ctx, "sh", append([]string{"-c", script, "sh"}, args...)...)
 	}}

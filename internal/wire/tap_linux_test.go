@@ -75,14 +75,21 @@ func TestSegmentsAreRecordedWhole(t *testing.T) {
 				}
 				round(t, c, b)
 				var last int64
-				got := map[direction][]byte{}
+				got, next := map[direction][]byte{}, map[direction]uint32{}
 				if err := p.read(func(s *segment) {
 					if len(s.payload) != int(s.length) {
 						t.Errorf("%d of %d bytes are recorded", len(s.payload), s.length)
 					}
 					last = max(last, s.at)
 					d := direction{s.conn, s.out}
-					got[d] = append(got[d], s.payload...)
+					end := s.seq + s.length
+					n, ok := next[d]
+					if !ok {
+						n = s.seq
+					}
+					again := min(max(0, int32(n-s.seq)), int32(s.length)) // what a busy host acknowledged too late was sent again
+					next[d] = later(n, end)
+					got[d] = append(got[d], s.payload[again:]...)
 				}); err != nil {
 					t.Fatal(err)
 				}
@@ -126,10 +133,13 @@ func TestFullRingEndsRecording(t *testing.T) {
 	next := map[direction]uint32{}
 	if err := p.read(func(s *segment) {
 		d := direction{s.conn, s.out}
-		if n, ok := next[d]; ok && n != s.seq {
+		n, ok := next[d]
+		if ok && int32(s.seq-n) > 0 {
 			t.Errorf("a hole of %d bytes", s.seq-n)
+		} else if !ok {
+			n = s.seq
 		}
-		next[d] = s.seq + s.length
+		next[d] = later(n, s.seq+s.length)
 	}); err != nil {
 		t.Fatal(err)
 	}
