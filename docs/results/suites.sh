@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs the suites with the weir in PATH, one system after another, and stores the table of each in suites/: an hour and
-# a half on a quiet host. Arguments choose: SUITE, or SUITE/SYSTEM. SCALE=1 runs them at the articles' full length, and
-# ROWS=a,b runs only these rows, and keeps the others that are stored.
+# Runs the suites with the weir in PATH, one system after another, and stores the rows in suites/SUITE/suite.json: an hour
+# and a half on a quiet host. Arguments choose: SUITE, or SUITE/SYSTEM. ROWS=a,b runs only these rows. What does not run
+# stays as it is stored. SCALE=1 runs the suites at the articles' full length: remove what is stored first.
+# weir serve suites shows them in a browser.
 # Then: go test ./internal/cli -run Articles -update
 set -uo pipefail
 cd "$(dirname "$0")"
@@ -13,14 +14,13 @@ chosen() {
 	((${#wanted[@]} == 0)) || [[ " ${wanted[*]} " == *" $1 "* || " ${wanted[*]} " == *" $1/$2 "* ]]
 }
 
-# merged STORED NEW: the new table, and with ROWS also the rows of the stored one that did not run again.
+# merged STORED NEW: the stored table with the new rows, each in its place.
 merged() {
-	if [[ -n ${ROWS:-} && -e $1 ]]; then
-		jq -c --slurpfile new "$2" '(.rows | map([.row, .system] as $x | select(all($new[0].rows[]; [.row, .system] != $x)))) as $kept |
-			$new[0] + {chosen: (.chosen + $new[0].chosen | unique)} | .rows = $kept + .rows | .planned = (.rows | length)' "$1"
-	else
-		jq -c . "$2"
-	fi
+	local stored=$1
+	[[ -e $stored ]] || stored=$2
+	jq -c --slurpfile stored "$stored" 'def name: "\(.row) \(.system)"; $stored[0] as $was | (.rows | INDEX(name)) as $new | ($was.rows | INDEX(name)) as $old |
+		if .scale != $was.scale then error("the stored rows have another scale") else . end |
+		.rows = ($was.rows | map($new[name] // .)) + (.rows | map(select($old[name] | not))) | .planned = (.rows | length) | del(.drivers, .chosen)' "$2"
 }
 
 # suite NAME SCALE SYSTEM...: every row of the suite against each system; a driver's name stands for all of its systems.
@@ -33,8 +33,7 @@ suite() {
 		weir suite run "$name" --drivers "$system" --scale "$scale" ${ROWS:+--rows "$ROWS"} --quiet --out "$folders/$name-$system" >"$folders/said" 2>&1
 		code=$?
 		if [[ -e $folders/$name-$system/suite.json ]]; then
-			merged "suites/$name/$system.json" "$folders/$name-$system/suite.json" >"$folders/merged"
-			mv "$folders/merged" "suites/$name/$system.json"
+			merged "suites/$name/suite.json" "$folders/$name-$system/suite.json" >"$folders/merged" && mv "$folders/merged" "suites/$name/suite.json"
 			jq -r --arg code "$code" '"\(.suite.name) \(.rows[0].system): exit code \($code), verdicts \([.rows[].verdict // "none"] | join(" "))"' "$folders/$name-$system/suite.json"
 		else
 			echo "$name $system: no table (exit code $code)" >&2

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,13 +38,16 @@ func (*suiteList) Help() string { return suiteHelp }
 
 // suiteShow is `weir suite show`.
 type suiteShow struct {
-	Name    string `arg:"" placeholder:"SUITE" help:"A suite, its file, or the folder of one that was run."`
-	JSON    bool   `name:"json" help:"Of a folder: print suite.json on stdout."`
-	NoColor bool   `help:"No colour."`
+	Name string `arg:"" placeholder:"SUITE" help:"A suite, its file, or the folder of one that was run."`
+
+	layout.Output
 }
 
 // Help is shown below the verb's flags' heading.
-func (*suiteShow) Help() string { return suiteHelp }
+func (*suiteShow) Help() string {
+	return suiteHelp + " --json, --markdown, --html and -o are for the folder of a suite that was run. " +
+		"Markdown in a file has its charts as pictures beside it: FILE-1.svg, FILE-2.svg."
+}
 
 // suiteRun is `weir suite run`.
 type suiteRun struct {
@@ -90,28 +94,27 @@ func (c *suiteList) run(_ context.Context, e *env) Code {
 
 // run shows a suite, or the table of a folder.
 func (c *suiteShow) run(_ context.Context, e *env) Code {
-	var p *layout.Page
+	if err := c.Check(e.outlet(), "a suite"); err != nil {
+		return e.refused(err)
+	}
 	if _, err := os.Stat(e.path(filepath.Join(c.Name, suite.FileReport))); err == nil {
 		r, b, err := series.ReadSuite(e.Dir, c.Name)
 		if err != nil {
 			return e.refused(err)
 		}
-		if c.JSON {
-			_, err = e.Stdout.Write(b)
-			return unheard(err)
-		}
-		p = view.SuiteReport{Report: r}.Page()
-	} else {
-		if c.JSON {
-			return e.refused(errors.New("--json: is for the folder of a suite that was run (leave it out)"))
-		}
-		s, err := e.suite(c.Name)
-		if err != nil {
-			return e.refused(err)
-		}
-		p = view.SuitePlan(s)
+		x := view.SuiteReport{Report: r}
+		return e.printed("the suite", c.Write(e.outlet(), layout.Document{
+			JSON: json.RawMessage(b), HTML: x.HTML, Drawn: x.Drawn(), Show: func(p *layout.Page) { p.Append(x.Page()) },
+		}))
 	}
-	return unheard(e.show(p, c.NoColor))
+	if c.JSON || c.Markdown || c.HTML || c.Out != nil {
+		return e.refused(fmt.Errorf("--json, --markdown, --html and --out: %s has no %s (they are for the folder of a suite that was run)", c.Name, suite.FileReport))
+	}
+	s, err := e.suite(c.Name)
+	if err != nil {
+		return e.refused(err)
+	}
+	return unheard(e.show(view.SuitePlan(s), c.NoColor))
 }
 
 // run runs a suite.

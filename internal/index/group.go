@@ -9,21 +9,21 @@ import (
 // several stands for values that differ in a group.
 const several = "several"
 
-// grouped returns rows in which one stands for the runs of a series, and a search for its probes. The rows of the
-// group open follow its own.
+// grouped returns rows in which one stands for the runs of a series, and a search or a suite for the runs below it.
+// The rows of the group open follow its own.
 func grouped(found []*entry, open string) []*Row {
-	searches := map[string]bool{}
+	above := map[string]bool{} // folders of searches and suites
 	for _, e := range found {
-		if e.Row.Kind == Capacity {
-			searches[e.Row.Dir] = true
+		if !e.Row.Kind.Runs() {
+			above[e.Row.Dir] = true
 		}
 	}
 	keyOf := func(r *Row) string {
-		if r.Kind == Capacity {
+		if !r.Kind.Runs() {
 			return r.Dir
 		}
 		for up := path.Dir(r.Dir); up != "."; up = path.Dir(up) {
-			if searches[up] {
+			if above[up] {
 				return up
 			}
 		}
@@ -34,7 +34,7 @@ func grouped(found []*entry, open string) []*Row {
 	}
 	members := map[string][]*Row{}
 	for _, e := range found {
-		if k := keyOf(&e.Row); k != "" && e.Row.Kind != Capacity {
+		if k := keyOf(&e.Row); k != "" && e.Row.Kind.Runs() {
 			members[k] = append(members[k], &e.Row)
 		}
 	}
@@ -44,15 +44,15 @@ func grouped(found []*entry, open string) []*Row {
 		k := keyOf(&e.Row)
 		all := members[k]
 		switch {
-		case k == "", len(all) < 2 && !searches[k]:
+		case k == "", len(all) < 2 && !above[k]:
 			out = append(out, &e.Row)
 			continue
-		case searches[k] && e.Row.Kind != Capacity, begun[k]:
+		case above[k] && e.Row.Kind.Runs(), begun[k]:
 			continue
 		}
 		begun[k] = true
-		head := e.Row // of a search
-		if !searches[k] {
+		head := e.Row
+		if !above[k] {
 			head = together(all)
 		}
 		head.Group, head.Members = k, len(all)

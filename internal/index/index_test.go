@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,41 @@ func TestRowMatchesItsFiles(t *testing.T) {
 	}
 	if _, err := x.Row(t.Context(), "nowhere"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("of a folder that is not there: %v", err)
+	}
+}
+
+// A suite stands for the runs below it, and is none itself.
+func TestSuiteIsAboveItsRuns(t *testing.T) {
+	dir := some(t)
+	ran(t, filepath.Join(dir, "again", "one-nats"), "one-nats", "nats", morning, result.Valid)
+	const table = `{"schema":"weir.suite/v1","suite":{"name":"small","title":"An article"},"started_at":"2026-03-04T05:06:07Z","rows":[{"row":"one","system":"nats","driver":"nats"},{"row":"one","system":"k","driver":"kafka"}]}`
+	if err := os.WriteFile(filepath.Join(dir, "again", "suite.json"), []byte(table), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := opened(t, dir, filepath.Join(t.TempDir(), "i"))
+	row, err := x.Row(t.Context(), "again")
+	row.Touched = time.Time{}
+	want := Row{Dir: "again", Kind: Suite, Name: "suite small", Scenario: "An article", Driver: several, Started: morning}
+	if diff := cmp.Diff(want, row, cmp.AllowUnexported(result.Value{})); err != nil || diff != "" {
+		t.Errorf("%v (-want +found):\n%s", err, diff)
+	}
+	if r, err := x.Table(t.Context(), "again"); err != nil || len(r.Rows) != 2 {
+		t.Errorf("the table: %+v, %v", r, err)
+	}
+	if _, err := x.Table(t.Context(), "again/one-nats"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("the table of a run: %v", err)
+	}
+	q := Query{Below: "again", Kinds: []Kind{Ended, Suite}, Grouped: true}
+	l, err := x.List(t.Context(), q)
+	if err != nil || len(l.Rows) != 1 || l.Rows[0].Members != 1 || l.Of[Suite] != 1 || l.Of[Ended] != 1 {
+		t.Errorf("%+v, %v; want one row with a run", l, err)
+	}
+	q.Open = "again"
+	if got := dirs(t, x, q); !cmp.Equal(got, []string{"again", "again/one-nats"}) {
+		t.Errorf("open it has %q", got)
+	}
+	if systems, _, err := x.Choices(t.Context()); err != nil || slices.ContainsFunc(systems, func(c Choice) bool { return c.Value == several }) {
+		t.Errorf("the systems are %v, %v", systems, err)
 	}
 }
 

@@ -30,7 +30,7 @@ type Query struct {
 	From     int    // number of rows to skip
 	Most     int    // maximum number of rows; 0: MostListed in a list
 
-	// Grouped lists the runs of a series, and the probes of a search, as one row; those of Open follow it.
+	// Grouped lists the runs of a series, a search or a suite as one row; those of Open follow it.
 	Grouped bool
 	Open    string // the Group of a row
 }
@@ -121,9 +121,9 @@ func after(a, b bool) int {
 
 // A Listing is the result of a query.
 type Listing struct {
-	Total          int // matching rows, of which Rows is a part
-	Runs, Searches int // matching folders
-	Rows           []Row
+	Total int          // matching rows, of which Rows is a part
+	Of    map[Kind]int // matching folders
+	Rows  []Row
 }
 
 // List returns the rows of a query. The error wraps ErrFilter if its words hold a wrong condition.
@@ -132,13 +132,9 @@ func (x *Index) List(ctx context.Context, q Query) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	var l Listing
+	l := Listing{Of: map[Kind]int{}}
 	for _, e := range found {
-		if e.Row.Kind == Capacity {
-			l.Searches++
-		} else {
-			l.Runs++
-		}
+		l.Of[e.Row.Kind]++
 	}
 	var rows []*Row
 	if q.Grouped {
@@ -289,7 +285,7 @@ func (x *Index) Choices(ctx context.Context) (systems, scenarios []Choice, err e
 	drivers, names := map[string]int{}, map[string]int{}
 	x.mu.RLock()
 	for _, e := range x.rows {
-		if e.Row.Kind != Capacity {
+		if e.Row.Kind.Runs() {
 			drivers[e.Row.Driver]++
 			names[e.Row.Scenario]++
 		}

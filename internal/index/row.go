@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/series/capacity"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
@@ -24,7 +25,11 @@ const (
 	Ended    Kind = "ended"    // a run with a result
 	Unended  Kind = "open"     // a run in progress or killed, without a result
 	Capacity Kind = "capacity" // a search by weir capacity
+	Suite    Kind = "suite"    // the table of weir suite
 )
+
+// Runs reports whether a folder of this kind is one run. The runs of the others are below them.
+func (k Kind) Runs() bool { return k == Ended || k == Unended }
 
 // A Row is the list entry of a folder. All texts come from its files.
 type Row struct {
@@ -78,6 +83,8 @@ func readRow(root *os.Root, f folder) (Row, *compare.Record) {
 		rec, err = row.ended(root)
 	case Capacity:
 		err = row.searched(root)
+	case Suite:
+		err = row.repeated(root)
 	case Unended:
 		row.Started = f.touched
 		row.named(root)
@@ -219,6 +226,43 @@ func search(root *os.Root, dir string) (*capacity.Report, error) {
 	x, err := capacity.Parse(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", capacity.File, err)
+	}
+	return x, nil
+}
+
+func (r *Row) repeated(root *os.Root) error {
+	x, err := table(root, r.Dir)
+	if err != nil {
+		return err
+	}
+	r.Name, r.Scenario = "suite "+x.Suite.Name, x.Suite.Title
+	r.Started, _ = time.Parse(time.RFC3339Nano, x.StartedAt)
+	for i := range x.Rows {
+		if r.Driver = x.Rows[i].Driver; r.Driver != x.Rows[0].Driver {
+			r.Driver = several
+			break
+		}
+	}
+	return nil
+}
+
+// Table reads the table of the suite in a folder of the index. The error wraps ErrUnknown if there is
+// none.
+func (x *Index) Table(ctx context.Context, dir string) (*suite.Report, error) {
+	if row, err := x.Row(ctx, dir); err != nil || row.Kind != Suite {
+		return nil, errors.Join(err, fmt.Errorf("%s: %w", dir, ErrUnknown))
+	}
+	return table(x.root, dir)
+}
+
+func table(root *os.Root, dir string) (*suite.Report, error) {
+	b, err := userfile.ReadIn(root, path.Join(dir, suite.FileReport), suite.MostBytes)
+	if err != nil {
+		return nil, err
+	}
+	x, err := suite.ParseReport(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", suite.FileReport, err)
 	}
 	return x, nil
 }

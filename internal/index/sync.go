@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/series/capacity"
+	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/result"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // A Synced is the outcome of a Sync.
 type Synced struct {
-	Runs   int  // folders of runs and searches
+	Runs   int  // folders of runs, searches and suites
 	Read   int  // folders read because they are new or changed
 	Gone   int  // listed folders that no longer exist
 	Beyond bool // there are more folders than the index holds
@@ -105,7 +106,7 @@ func (x *Index) Sync(ctx context.Context, report func(Synced)) (Synced, error) {
 	return s, nil
 }
 
-// walk calls found for each run and search below dir, and refused for each folder that may not be read. It skips
+// walk calls found for each run, search and suite below dir, and refused for each folder that may not be read. It skips
 // links to folders and names that begin with a dot.
 func (x *Index) walk(ctx context.Context, dir string, depth int, looked *int, refused func(string), found func(folder) error) error {
 	if err := ctx.Err(); err != nil {
@@ -127,7 +128,7 @@ func (x *Index) walk(ctx context.Context, dir string, depth int, looked *int, re
 	}
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	if f, ok := x.folderOf(dir, entries); ok {
-		if err := found(f); err != nil || f.kind != Capacity { // the runs of a search are below it
+		if err := found(f); err != nil || f.kind.Runs() {
 			return err
 		}
 	}
@@ -167,6 +168,8 @@ func (x *Index) folderOf(dir string, entries []os.DirEntry) (folder, bool) {
 		f.kind, of = Ended, result.FileResult
 	case has[capacity.File]:
 		f.kind, of = Capacity, capacity.File
+	case has[suite.FileReport]:
+		f.kind, of = Suite, suite.FileReport
 	case has[result.FileIntervals]:
 		f.kind, of = Unended, result.FileIntervals
 	case has[result.FileEvents], has[result.FileEnvironment]:

@@ -109,7 +109,7 @@ var levels = map[string]int{
 	"internal/latch":             0,
 	"internal/flock":             0,
 	"internal/varint":            0,
-	"internal/index":             5,
+	"internal/index":             8,
 	"internal/serve":             10,
 	"internal/series/suite":      7,
 	"internal/fleet":             7, // the coordinator

@@ -321,3 +321,34 @@ func (s *Server) capacityPage(ctx context.Context, dir string) ([]byte, error) {
 	err = view.CapacityHTML(&b, c)
 	return b.Bytes(), err
 }
+
+// repeated is the page of a suite.
+func (s *Server) repeated(r *http.Request) (answer, error) {
+	b, err := s.suitePage(r.Context(), r.URL.Query().Get("dir"), func(run string) string {
+		return "/run?" + url.Values{"dir": {run}}.Encode()
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	return s.within(b, "/")
+}
+
+// suitePage is the page of a suite in the folder dir. to is where a run's page is; "": it has none.
+func (s *Server) suitePage(ctx context.Context, dir string, to func(run string) string) ([]byte, error) {
+	x, err := s.o.Index.Table(ctx, dir)
+	if err != nil {
+		if errors.Is(err, index.ErrUnknown) {
+			return nil, err
+		}
+		return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
+	}
+	var b bytes.Buffer
+	err = view.SuiteReport{Report: x, To: func(run string) string {
+		at := path.Join(dir, run)
+		if row, err := s.o.Index.Row(ctx, at); err != nil || row.Kind != index.Ended {
+			return ""
+		}
+		return to(at)
+	}}.HTML(&b)
+	return b.Bytes(), err
+}

@@ -73,6 +73,7 @@ type listView struct {
 	// For published pages.
 	Static              bool
 	Tested              []testedView
+	Suites              []link
 	Series, Comparisons []link
 	Note                string
 }
@@ -174,19 +175,22 @@ func (s *Server) listing(r *http.Request, q index.Query) (*listView, error) {
 	if l.Systems, l.Scenarios, err = s.o.Index.Choices(r.Context()); err != nil {
 		return nil, err
 	}
-	q.Grouped, q.Kinds = true, []index.Kind{index.Ended, index.Unended, index.Capacity}
+	q.Grouped, q.Kinds = true, []index.Kind{index.Ended, index.Unended, index.Capacity, index.Suite}
 	found, err := s.o.Index.List(r.Context(), q)
 	if err != nil {
 		return l, err
 	}
-	l.Total, l.Runs = found.Total, found.Runs
-	l.Found = quantity.Counted(found.Runs, "run", "runs")
-	if found.Searches > 0 {
-		l.Found += ", " + quantity.Counted(found.Searches, "search", "searches") + " for a capacity"
+	l.Total, l.Runs = found.Total, found.Of[index.Ended]+found.Of[index.Unended]
+	l.Found = quantity.Counted(l.Runs, "run", "runs")
+	if n := found.Of[index.Capacity]; n > 0 {
+		l.Found += ", " + quantity.Counted(n, "search", "searches") + " for a capacity"
+	}
+	if n := found.Of[index.Suite]; n > 0 {
+		l.Found += ", " + quantity.Counted(n, "suite", "suites")
 	}
 	for _, row := range found.Rows {
 		x := viewOf(row)
-		if row.Group != "" && row.Kind != index.Capacity || row.Members > 0 {
+		if row.Group != "" && row.Kind.Runs() || row.Members > 0 {
 			x.group(q)
 		}
 		l.Rows = append(l.Rows, x)
@@ -202,7 +206,7 @@ func (s *Server) listing(r *http.Request, q index.Query) (*listView, error) {
 	}
 	for i := range l.Rows {
 		x := &l.Rows[i]
-		x.Marks = x.Marks || x.Members > 0 && x.Kind != index.Capacity && x.Dir != "." && of[x.Dir] == 1
+		x.Marks = x.Marks || x.Members > 0 && x.Kind.Runs() && x.Dir != "." && of[x.Dir] == 1
 	}
 	if len(l.Rows) > 0 {
 		l.From, l.To = q.From+1, q.From+len(l.Rows)
@@ -239,7 +243,7 @@ func (v *rowView) group(q index.Query) {
 		open.Set("from", strconv.Itoa(q.From))
 	}
 	v.Toggle = "/?" + open.Encode()
-	if v.Kind != index.Capacity {
+	if v.Kind.Runs() {
 		v.Link = v.Toggle
 	}
 }
@@ -298,7 +302,7 @@ func filters(q index.Query) url.Values {
 
 // viewOf formats a row.
 func viewOf(r index.Row) rowView {
-	v := rowView{Row: r, Marks: r.Kind != index.Capacity && r.Members == 0, LostText: "-", FailText: "-", When: "unknown", State: strings.ToUpper(r.Status), Objectives: r.SLO, Sent: "-", Came: "-", Median: "-", High: "-", Tails: "-"}
+	v := rowView{Row: r, Marks: r.Kind.Runs() && r.Members == 0, LostText: "-", FailText: "-", When: "unknown", State: strings.ToUpper(r.Status), Objectives: r.SLO, Sent: "-", Came: "-", Median: "-", High: "-", Tails: "-"}
 	for _, s := range []*string{&v.Name, &v.Scenario, &v.Driver, &v.Server, &v.Guarantee, &v.Wrong} {
 		*s = layout.Printable(*s)
 	}
@@ -322,6 +326,11 @@ func viewOf(r index.Row) rowView {
 		page = "/capacity"
 		if r.Wrong == "" {
 			v.State, v.Class = "search", "dim"
+		}
+	case index.Suite:
+		page = "/suite"
+		if r.Wrong == "" {
+			v.State, v.Class = "suite", "dim"
 		}
 	case index.Unended:
 		page = "/live"

@@ -48,7 +48,7 @@ type publishing struct {
 }
 
 // Publish writes the runs of the index as static pages into the folder dir, which must not exist: a list,
-// each run, each folder of runs, comparisons of sibling folders, histories and capacities. It is atomic.
+// each run, each folder of runs, comparisons of sibling folders, histories, capacities and suites. It is atomic.
 func (s *Server) Publish(ctx context.Context, dir string) (Published, error) {
 	so, err := s.o.Index.Sync(ctx, nil)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Server) Publish(ctx context.Context, dir string) (Published, error) {
 }
 
 func (p *publishing) all(ctx context.Context) error {
-	for _, kind := range []string{"run", "folder", "compare", "history", "capacity"} {
+	for _, kind := range []string{"run", "folder", "compare", "history", "capacity", "suite"} {
 		if err := os.Mkdir(filepath.Join(p.into, kind), 0o755); err != nil {
 			return err
 		}
@@ -89,6 +89,7 @@ func (p *publishing) all(ctx context.Context) error {
 	for i := range list.Heads {
 		list.Heads[i].Link, list.Heads[i].Sorted = "", ""
 	}
+	runs := map[string]string{}      // pages, by folder
 	folders := map[string][]string{} // finished runs, newest first, by folder
 	scenarios := map[followedOf]int{}
 	for _, row := range l.Rows {
@@ -107,6 +108,7 @@ func (p *publishing) all(ctx context.Context) error {
 			} else if v.Link == "" {
 				break
 			}
+			runs[row.Dir] = v.Link
 			folders[path.Dir(row.Dir)] = append(folders[path.Dir(row.Dir)], row.Dir)
 			scenarios[followedOf{row.Driver, row.Scenario}]++
 		}
@@ -137,6 +139,9 @@ func (p *publishing) all(ctx context.Context) error {
 			return err
 		}
 		list.Searches = append(list.Searches, v)
+	}
+	if list.Suites, err = p.suites(ctx, runs); err != nil {
+		return err
 	}
 	v, err := p.s.frame(frame{Title: "Results", List: list, Footer: "Published by weir " + p.s.o.Weir + "."})
 	if err != nil {
@@ -241,6 +246,31 @@ func (p *publishing) folders(ctx context.Context, all map[string][]string) ([]li
 		}
 		if at != "" {
 			out = append(out, link{folderName(folder) + ", " + quantity.Counted(len(dirs), "run", "runs"), at})
+		}
+	}
+	return out, nil
+}
+
+// suites writes a page for each suite, which leads to the pages of its runs.
+func (p *publishing) suites(ctx context.Context, runs map[string]string) ([]link, error) {
+	l, err := p.s.o.Index.List(ctx, index.Query{Kinds: []index.Kind{index.Suite}, Sort: "name", Most: mostPages})
+	if err != nil {
+		return nil, err
+	}
+	var out []link
+	for _, row := range l.Rows {
+		b, err := p.s.suitePage(ctx, row.Dir, func(run string) string {
+			if runs[run] == "" {
+				return ""
+			}
+			return "../" + runs[run]
+		})
+		at, err := p.page(ctx, "suite", row.Dir, b, err)
+		if err != nil {
+			return nil, err
+		}
+		if at != "" {
+			out = append(out, link{layout.Printable(row.Name + ": " + row.Scenario), at})
 		}
 	}
 	return out, nil

@@ -85,6 +85,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /overlay", s.page(s.overlaid))
 	mux.HandleFunc("GET /history", s.page(s.followed))
 	mux.HandleFunc("GET /capacity", s.page(s.searched))
+	mux.HandleFunc("GET /suite", s.page(s.repeated))
 	mux.HandleFunc("GET /live", s.reported(s.page(s.live)))
 	mux.HandleFunc("GET /follow", s.follow)
 	if s.o.Starter != nil && s.o.Token != "" {

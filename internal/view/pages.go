@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"net/url"
 	"os"
 
 	"github.com/weirmq/weir/internal/series/suite"
@@ -45,7 +46,13 @@ func filesOf(dir string) []string {
 }
 
 // Suite draws the table of a suite.
-func (p *Pages) Suite(r *suite.Report) ([]byte, error) { return SuiteReport{r}.HTML() }
+func (p *Pages) Suite(r *suite.Report) ([]byte, error) {
+	var b bytes.Buffer
+	err := SuiteReport{Report: r, above: true, To: func(dir string) string {
+		return "./" + url.PathEscape(dir) + "/" + result.FileReport
+	}}.HTML(&b)
+	return b.Bytes(), err
+}
 
 // Runs draws several runs, where rest of the planned ones are missing.
 func (p *Pages) Runs(entries []result.Entry, rest int) ([]byte, error) {

@@ -1,21 +1,17 @@
 package view
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"math"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/series/suite"
-	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/internal/view/layout"
-	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"
 )
 
@@ -91,95 +87,18 @@ func SuitePlan(s *suite.Suite) *layout.Page {
 const tellsFrom = 1 << 30
 
 // A SuiteReport is the page of a suite's runs, or of some of them.
-type SuiteReport struct{ *suite.Report }
+type SuiteReport struct {
+	*suite.Report
+	To func(dir string) string // address of the page of the run in a folder of the suite's; "" or nil: none
+
+	above bool // the page lies in the folder of the suite
+}
 
 // HTML is Drawn for a browser.
-func (r SuiteReport) HTML() ([]byte, error) {
-	var page bytes.Buffer
+func (r SuiteReport) HTML(w io.Writer) error {
 	html := browser("suite " + r.Suite.Name)
-	html.Footer = "The figures are in suite.json. The folder of each run has a page of its own."
-	err := html.Write(&page, r.Drawn())
-	return page.Bytes(), err
-}
-
-// Drawn is Page with charts, for HTML: each figure that the article also gives, ours beside the article's,
-// in a row on a logarithmic axis. Figures of one unit share a chart.
-func (r SuiteReport) Drawn() *layout.Page {
-	p := r.Page()
-	var order []string
-	pairs := map[string][]suitePair{}
-	for _, l := range r.Rows {
-		for _, f := range l.Figures {
-			if f.Published == nil || f.Unit == "" || f.Value <= 0 || f.Published.Value <= 0 {
-				continue
-			}
-			key := f.Unit
-			if pairs[key] == nil {
-				order = append(order, key)
-			}
-			pairs[key] = append(pairs[key], suitePair{l.Row + ", " + l.System, f})
-		}
-	}
-	for i, key := range order {
-		p.Gap()
-		p.Chart(pairsChart(fmt.Sprintf("pairs%d", i), key, pairs[key], r.heading()))
-	}
-	r.charts(p)
-	r.curves(p)
-	chancesChart(r.Suite.Chances, p)
-	return p
-}
-
-// A suitePair is one of our figures with the article's.
-type suitePair struct {
-	of     string
-	figure suite.Figure
-}
-
-// Limits of a chart of pairs, and the height of a row in its units.
-const (
-	mostPairs = 60
-	pairHigh  = 34
-)
-
-// pairsChart draws a row for each pair: ours and the article's on one axis, joined, with their ratio.
-func pairsChart(id, unit string, all []suitePair, heading string) *layout.Chart {
-	title := heading + ": ours and the article's"
-	c := &layout.Chart{Caption: "A square is the article's figure, a dot is ours. Each row says ours as a multiple of the article's.", Legend: []layout.Key{{Class: "s1 round", Text: "ours"}, {Class: "s2 box", Text: "the article's"}}}
-	if n := len(all); n > mostPairs {
-		c.Caption += fmt.Sprintf(" The first %d of %d are drawn.", mostPairs, n)
-		all = all[:mostPairs]
-	}
-	low, high := math.Inf(1), 0.0
-	ours, theirs := plot.Line{Class: "s1", Series: 1, Dots: true, Loose: true}, plot.Line{Class: "s2", Series: 2, Dots: true, Loose: true}
-	rows := float64(len(all))
-	y := plot.Axis{Min: 0, Max: rows, Inside: true}
-	var said []string
-	for i, x := range all {
-		at, f := rows-float64(i)-0.8, x.figure
-		ratio := quantity.Significant(f.Value/f.Published.Value, false)
-		if f.AtLeast {
-			ratio = ">= " + ratio
-		}
-		name := fmt.Sprintf("%s, %s: %s times the article's", x.of, f.Figure, ratio)
-		text := fmt.Sprintf("%s, %s: ours %s, article %s", x.of, f.Figure, f.Shown(), f.Published.Text)
-		said = append(said, text)
-		low, high = min(low, f.Value, f.Published.Value), max(high, f.Value, f.Published.Value)
-		form := plot.Full
-		if f.AtLeast {
-			form = plot.Upward
-		}
-		y.Ticks = append(y.Ticks, plot.Tick{At: at, Text: layout.Shortened(name, 90)})
-		c.Lines = append(c.Lines, plot.Line{Class: "s5", Points: []plot.Point{{X: f.Published.Value, Y: at}, {X: f.Value, Y: at}}})
-		ours.Points = append(ours.Points, plot.Point{X: f.Value, Y: at, Text: text, Form: form})
-		theirs.Points = append(theirs.Points, plot.Point{X: f.Published.Value, Y: at, Text: text, Form: plot.Square})
-	}
-	c.Lines = append(c.Lines, theirs, ours)
-	c.Chart = plot.Chart{
-		ID: id, Title: title, Desc: strings.Join(said, "; "), Height: 80 + pairHigh*len(all),
-		X: plot.Log(low/2, high*2, "", func(v float64) string { return suite.Shown(unit, v) }), Y: y, Lines: c.Lines,
-	}
-	return c
+	html.Footer = "The figures are in suite.json. " + aboutScript
+	return html.Write(w, r.Drawn())
 }
 
 // Ends writes the result of a suite's runs in a folder, and the most useful next command. name is how the
@@ -276,179 +195,13 @@ func firstFigure(l *suite.Line) *suite.Figure {
 	return &l.Figures[0]
 }
 
-func (r SuiteReport) charts(p *layout.Page) {
-	for i, c := range r.Suite.Charts {
-		unit, spots := r.spots(&c)
-		if c.Over == "" {
-			spots = bestOf(spots, unit)
-		}
-		f := Variation{ID: fmt.Sprintf("over%d", i), Title: c.Title, Key: c.Over, Spots: spots, Write: func(v float64) string { return suite.Shown(unit, v) }}
-		if c.Over == "" {
-			f.Key, f.Caption = "system", "The best of its rows. It ranks nothing: what a confirmation means differs, see each run."
-		}
-		if f.Title == "" {
-			f.Title = strings.TrimSuffix(c.Figure+" over "+c.Over, " over ")
-		}
-		f.Title = r.heading() + ": " + f.Title
-		if chart := f.Chart(); chart != nil {
-			p.Gap()
-			p.Chart(chart)
-		}
-	}
-}
+// Page returns the report: what the article did, how ours differs, and the table of each row.
+func (r SuiteReport) Page() *layout.Page { return r.page(false) }
 
-// spots returns the figures of a chart and their unit. An INVALID run has none; the article's are beside
-// ours.
-func (r SuiteReport) spots(c *suite.Chart) (unit string, spots []Spot) {
-	for _, l := range r.Rows {
-		key := l.Over[c.Over]
-		if !c.Takes(l.Row) || c.Over != "" && key == "" {
-			continue
-		}
-		if c.Over == "" {
-			key = l.System
-		}
-		for _, f := range l.Figures {
-			if f.Figure != c.Figure || f.Unit == "" {
-				continue
-			}
-			unit = f.Unit
-			if l.Verdict != string(result.Invalid) {
-				spots = append(spots, Spot{Series: l.System, Key: key, Value: f.Bound()})
-			}
-			if f.Published != nil {
-				spots = append(spots, Spot{Series: l.System, Key: key, Value: result.Exactly(f.Published.Value), Printed: true})
-			}
-		}
-	}
-	return unit, spots
-}
+// Drawn is Page with charts.
+func (r SuiteReport) Drawn() *layout.Page { return r.page(true) }
 
-// bestOf returns the best figure of each system, ours and the article's separately: the least of times, the
-// highest of anything else.
-func bestOf(spots []Spot, unit string) (best []Spot) {
-	for _, s := range spots {
-		s.Series = "best row"
-		i := slices.IndexFunc(best, func(b Spot) bool { return b.Key == s.Key && b.Printed == s.Printed })
-		if i < 0 {
-			best = append(best, s)
-			continue
-		}
-		_, lowest, highest := result.Spread([]result.Value{best[i].Value, s.Value})
-		if best[i].Value = highest; unit == "ns" {
-			best[i].Value = lowest
-		}
-	}
-	return best
-}
-
-func (r SuiteReport) curves(p *layout.Page) {
-	usual := judge.Percentiles() // these have dots
-	for i, l := range r.Rows {
-		if len(l.Curves) == 0 {
-			continue
-		}
-		title := fmt.Sprintf("%s, %s: percentile by percentile, all of one run", l.Row, l.System)
-		c := &layout.Chart{Caption: "An arrow: at least so much. Hollow: too few samples, do not quote; the last dot is the largest."}
-		c.Chart = plot.Chart{ID: fmt.Sprintf("curves%d", i), Title: title, Height: high}
-		end := 1.0
-		var said []string
-		for n, d := range l.Curves {
-			line := plot.Line{Class: fmt.Sprintf("s%d", n+1), Dots: true}
-			c.Legend = append(c.Legend, layout.Key{Class: line.Class, Text: d.As + " (" + d.Of + ")"})
-			last := 0.0
-			for _, x := range d.Points {
-				at := last + 0.3 // place the largest to the right of this many samples
-				if x.P < 100 {
-					at = nines(x.P)
-				}
-				form := plot.Full
-				switch {
-				case x.P > 0 && !slices.Contains(usual, x.P):
-					form = plot.Undotted
-				case x.AtLeast:
-					form = plot.Upward
-				case !x.Supported:
-					form = plot.Hollow
-				}
-				text := fmt.Sprintf("%s, %s: %s", d.As, suitePercent(x.P), result.Bound(float64(x.NS), x.AtLeast).Text(timeText))
-				line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.NS), Text: text, Form: form})
-				if x.P == 50 || x.P == 99 || x.P == 100 {
-					said = append(said, text)
-				}
-				last, end = at, max(end, at)
-			}
-			c.Lines = append(c.Lines, line)
-		}
-		c.Desc = strings.Join(said, "; ")
-		c.X = plot.Axis{Min: 0, Max: end, Label: "percentile, on a scale of nines"}
-		for _, q := range [...]float64{0, 50, 90, 99, 99.9, 99.99, 99.999} {
-			if at := nines(q); at <= end {
-				c.X.Ticks = append(c.X.Ticks, plot.Tick{At: at, Text: suitePercent(q)})
-			}
-		}
-		least, most := ends(c.Lines)
-		c.Y = plot.Log(min(least, most), most, "latency", timeText)
-		p.Gap()
-		p.Chart(c)
-	}
-}
-
-func suitePercent(p float64) string {
-	return cmp.Or(map[float64]string{0: "least", 100: "largest"}[p], percent(p))
-}
-
-// chancesChart draws how likely a page of N requests meets a percentile: 1 - p^N.
-func chancesChart(c *suite.Chances, p *layout.Page) {
-	if c == nil || len(c.Percentiles) == 0 {
-		return
-	}
-	const steps = 120
-	title := "pages with a request that is slower than a percentile, by requests of a page"
-	out := &layout.Chart{Caption: "1 - p^N, if requests are slow independently of one another. It needs no run."}
-	out.Chart = plot.Chart{ID: "chances", Title: title, Height: high}
-	var said []string
-	for i, q := range c.Percentiles {
-		line := plot.Line{Class: fmt.Sprintf("s%d", i+1), Dots: true}
-		had := 0
-		for k := range steps + 1 {
-			n := int(math.Round(math.Pow(float64(c.Requests), float64(k)/steps))) // evenly spaced on a logarithmic axis
-			if n == had {
-				continue
-			}
-			had = n
-			share := 100 * stats.SessionShare(q, uint64(n))
-			line.Points = append(line.Points, plot.Point{X: float64(n), Y: share, Form: plot.Undotted})
-		}
-		half := int(math.Ceil(stats.SessionMessages(q, 0.5)))
-		text := fmt.Sprintf("half of all pages of %s meet the %s", quantity.Counted(half, "request", "requests"), suitePercent(q))
-		if half <= c.Requests {
-			line.Points = insertAt(line.Points, plot.Point{X: float64(half), Y: 100 * stats.SessionShare(q, uint64(half)), Text: text})
-		}
-		said = append(said, text)
-		out.Legend = append(out.Legend, layout.Key{Class: line.Class, Text: "the " + suitePercent(q)})
-		out.Lines = append(out.Lines, line)
-	}
-	out.Desc = strings.Join(said, "; ")
-	whole := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	out.X = plot.Log(1, float64(c.Requests), "requests of a page", whole)
-	out.X.Max = float64(c.Requests)
-	out.Y = plot.Linear(0, 100, 5, "pages that meet it", func(v float64) string { return whole(v) + " %" })
-	p.Gap()
-	p.Chart(out)
-	for _, text := range said {
-		p.Bullet(strings.ToUpper(text[:1]) + text[1:] + ".")
-	}
-}
-
-// insertAt inserts a point into a line, by X.
-func insertAt(points []plot.Point, x plot.Point) []plot.Point {
-	i, _ := slices.BinarySearchFunc(points, x.X, func(p plot.Point, at float64) int { return int(p.X - at) })
-	return slices.Insert(points, i, x)
-}
-
-// Page returns the report: what the article did, how ours differs, and the table.
-func (r SuiteReport) Page() *layout.Page {
+func (r SuiteReport) page(drawn bool) *layout.Page {
 	p := new(layout.Page)
 	p.Heading(r.heading())
 	p.Labelled("article", layout.Plain.Of(r.Suite.Title+" ("+r.Suite.Source+")"))
@@ -459,30 +212,45 @@ func (r SuiteReport) Page() *layout.Page {
 		p.Labelled("here", layout.Plain.Of("generator and system on one host: "+strings.Join(h, "; ")))
 	}
 	r.scaled(p)
+	r.notRun(p)
+	if r.above {
+		p.Labelled("files", layout.Span{Text: suite.File, Link: "./" + suite.File}, plain(", "), layout.Span{Text: suite.FileReport, Link: "./" + suite.FileReport})
+	}
+	if drawn {
+		r.pairs(p)
+		r.charts(p)
+		chancesChart(r.Suite.Chances, p)
+		p.Contents()
+	}
 	known := 0 // processors of the first run that records them
 	processors := slices.ContainsFunc(r.Rows, func(l suite.Line) bool {
 		known = cmp.Or(known, l.Processors)
 		return l.Processors != 0 && l.Processors != known
 	})
 	var missing []string
-	for i := 0; i < len(r.Rows); {
-		n := i + 1
-		for n < len(r.Rows) && r.Rows[n].Row == r.Rows[i].Row {
-			n++
+	var names []string
+	drawings := 0
+	rows := map[string][]suite.Line{} // a run that was repeated stands last in the report
+	for _, l := range r.Rows {
+		if rows[l.Row] == nil {
+			names = append(names, l.Row)
 		}
-		suiteRow(p, r.Rows[i:n], processors)
-		for _, l := range r.Rows[i:n] {
+		rows[l.Row] = append(rows[l.Row], l)
+	}
+	for _, name := range names {
+		r.row(p, rows[name], processors)
+		for _, l := range rows[name] {
 			for _, f := range l.Figures {
 				if f.Why != "" && (f.Unit == "" || f.Published != nil) { // suite.json has the others
 					missing = append(missing, fmt.Sprintf("%s, %s, %s: %s", l.Row, l.System, f.Figure, f.Why))
 				}
 			}
+			if drawn && len(l.Curves) > 0 {
+				p.Gap()
+				p.Chart(curves(fmt.Sprintf("curves%d", drawings), &l))
+				drawings++
+			}
 		}
-		i = n
-	}
-	if r.Planned > len(r.Rows) {
-		p.Gap()
-		r.notRun(p)
 	}
 	notes := append(slices.Clone(r.Suite.Notes), missing...)
 	if len(notes) > 0 {
@@ -525,9 +293,9 @@ func (r SuiteReport) hosts() []string {
 	return all
 }
 
-// suiteRow writes the results of all systems in one row of the suite: a table, and below it the differences
+// row writes the results of all systems in one row of the suite: a table, and below it the differences
 // from the article; with processors also their number.
-func suiteRow(p *layout.Page, all []suite.Line, processors bool) {
+func (r SuiteReport) row(p *layout.Page, all []suite.Line, processors bool) {
 	p.Gap()
 	p.Chapter(all[0].Row)
 	p.Gap()
@@ -536,7 +304,7 @@ func suiteRow(p *layout.Page, all []suite.Line, processors bool) {
 	var notes []string // each once, in the order of the systems
 	of := map[string][]string{}
 	for _, l := range all {
-		suiteLines(t, &l)
+		r.lines(t, &l)
 		note := strings.Join(l.Differs, "; ")
 		if processors && l.Processors > 0 {
 			note = strings.TrimPrefix(fmt.Sprintf("%s; GOMAXPROCS %d", note, l.Processors), "; ")
@@ -561,8 +329,8 @@ func suiteRow(p *layout.Page, all []suite.Line, processors bool) {
 	}
 }
 
-// suiteLines adds a run's results: a row of the table for each figure.
-func suiteLines(t *layout.Table, l *suite.Line) {
+// lines adds a run's results: a row of the table for each figure. Its verdict leads to its page.
+func (r SuiteReport) lines(t *layout.Table, l *suite.Line) {
 	if l.Verdict == "" {
 		t.Row(l.System, "", "", "", "", "none")
 		return
@@ -578,6 +346,9 @@ func suiteLines(t *layout.Table, l *suite.Line) {
 			}
 		}
 		t.Row(cells...)
+		if i == 0 && l.Dir != "" && r.To != nil {
+			t.Rows[len(t.Rows)-1][5].Link = r.To(l.Dir)
+		}
 	}
 }
 

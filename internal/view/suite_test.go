@@ -51,17 +51,17 @@ func plannedSuite(t *testing.T, text string, scale float64) (SuiteReport, []suit
 	if err != nil {
 		t.Fatal(err)
 	}
-	return SuiteReport{s.Begin(suite.Choice{Scale: scale}, len(items))}, items
+	return SuiteReport{Report: s.Begin(suite.Choice{Scale: scale}, len(items))}, items
 }
 
 // drawnSuite is the page for a browser.
 func drawnSuite(t *testing.T, r SuiteReport) string {
 	t.Helper()
-	page, err := r.HTML()
-	if err != nil {
+	var page strings.Builder
+	if err := r.HTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	return string(page)
+	return page.String()
 }
 
 func TestArticleFigureIsShownBesideMeasured(t *testing.T) {
@@ -171,7 +171,7 @@ func TestThePageNotesDifferingProcessorCounts(t *testing.T) {
 
 // TestSuiteSummaryFitsOneScreen: however many runs there are, with what is missing.
 func TestSuiteSummaryFitsOneScreen(t *testing.T) {
-	r := SuiteReport{&suite.Report{Suite: suite.Article{Name: "own"}, Scale: 0.5, Planned: 40}}
+	r := SuiteReport{Report: &suite.Report{Suite: suite.Article{Name: "own"}, Scale: 0.5, Planned: 40}}
 	for i := range 30 {
 		r.Rows = append(r.Rows, suite.Line{
 			Row: "row-" + strconv.Itoa(i), System: "chan", Dir: "d", Verdict: "suspect", Why: strings.Repeat("it broke ", 30),

@@ -138,6 +138,13 @@ func (f Variation) Chart() *layout.Chart {
 		c.Legend = append(c.Legend, layout.Key{Class: layout.Series(i + 1), Text: name})
 	}
 	if keysNumeric(keys) {
+		all := len(places)
+		if len(names) > layout.Colours { // squares have no width that tells two of one colour apart
+			places = slices.DeleteFunc(places, func(p *variedPlace) bool { return p.printed })
+		}
+		if len(places) < all {
+			c.Caption += " The article's figures are left out: there are too many lines."
+		}
 		f.lines(c, places, names, keys)
 	} else {
 		f.bars(c, places, names, keys)
@@ -188,7 +195,7 @@ func (f *Variation) lines(c *layout.Chart, places []*variedPlace, names, keys []
 	var spreads []plot.Line
 	for i, name := range names {
 		line := plot.Line{Class: layout.Series(i + 1), Series: i + 1, Dots: true}
-		theirs := plot.Line{Class: layout.Series(i + 1), Series: i + 1, Dots: true, Loose: true}
+		theirs := plot.Line{Class: layout.Series(i + 1), Series: i + 1, Dots: true, Loose: true, Signed: len(names) > 1}
 		band := plot.Band{Class: layout.Series(i + 1), Series: i + 1}
 		for _, k := range keys {
 			for _, p := range places {

@@ -116,6 +116,7 @@ type gridCell struct {
 	Plain               bool   // as in a group
 	Prose               bool
 	Class, Text, Beside string
+	Link                string
 }
 
 // nodes turns blocks into nodes.
@@ -226,7 +227,7 @@ func gridOf(t *Table, columns []int) *grid {
 			}
 			row[n] = gridCell{
 				Name: name, Head: t.Columns[i].Key, Prose: t.Columns[i].Kind == Prose,
-				Class: strings.Join(strings.Fields(class), " "), Text: r[i].Text, Beside: r[i].Beside,
+				Class: strings.Join(strings.Fields(class), " "), Text: r[i].Text, Beside: r[i].Beside, Link: r[i].Link,
 			}
 		}
 		out.Rows = append(out.Rows, row)

@@ -6,6 +6,8 @@ import "strings"
 type Markdown struct {
 	Level int // of the headings; 0 is 1
 	Width int // of tables in characters: wider ones are cut; 0: unlimited
+
+	picture func(*Chart) string // makes a chart a file, and returns its name; nil: charts are described
 }
 
 // MarkdownWidth is how many characters of a table GitHub's page shows without scrolling.
@@ -63,6 +65,14 @@ func (m Markdown) Page(p *Page) string {
 			}
 			b.WriteString("\n")
 		case Drawing:
+			if m.picture != nil {
+				name := m.picture(x.Chart)
+				if strings.ContainsAny(name, " ()") {
+					name = "<" + name + ">"
+				}
+				b.WriteString("![" + Escape(x.Chart.Title) + "](" + name + ")\n")
+				break
+			}
 			b.WriteString(Escape(x.Chart.Words()) + "\n")
 		case Folded:
 			b.WriteString(m.spans(x.Spans) + "\n\n" + m.Page(x.Inside))

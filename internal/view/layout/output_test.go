@@ -2,12 +2,15 @@ package layout
 
 import (
 	"bytes"
+	"encoding/xml"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/view/plot"
 )
 
 // outlet is one in a folder.
@@ -43,6 +46,52 @@ func TestFindingIsWrittenInRequestedFormat(t *testing.T) {
 		}
 		if got, err := os.ReadFile(to.Path(name)); err != nil || string(got) != want {
 			t.Errorf("in a file: %q, %v; want %q", got, err, want)
+		}
+	}
+}
+
+// A page in Markdown has its charts as files beside it: all files are written, or none.
+func TestMarkdownHasPicturesBesideIt(t *testing.T) {
+	dir := t.TempDir()
+	to, _ := outlet(dir)
+	name := "a page.md"
+	f := Output{Markdown: true, Out: &name}
+	drawn := new(Page)
+	drawn.Heading("A page")
+	for _, title := range []string{"first", "<script>"} {
+		c := &Chart{Legend: []Key{{Class: "s1 round", Text: "ours & theirs"}, {Class: "s2 box", Text: "b"}}}
+		c.Chart = plot.Chart{ID: "c", Title: title, Height: 200, X: plot.Axis{Max: 1}, Y: plot.Axis{Max: 1}, Columns: []plot.Column{{To: 1, Text: "on hover"}}}
+		drawn.Chart(c)
+	}
+	x := Document{Show: func(p *Page) { p.Say("without") }, Drawn: drawn}
+	if err := os.WriteFile(to.Path("a page-2.svg"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(to, x); err == nil || !strings.Contains(err.Error(), "a page-2.svg exists") {
+		t.Errorf("%v; want an error that names the file which is there", err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%v is left, %v", files, err)
+	}
+	if err := os.Remove(to.Path("a page-2.svg")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(to, x); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		name:           "# A page\n\n![first](<a page-1.svg>)\n\n![\\<script>](<a page-2.svg>)\n",
+		"a page-1.svg": `<g class="s1"><circle class="dot"`,
+		"a page-2.svg": `font-weight="600">&lt;script&gt;</text>`,
+	} {
+		b, err := os.ReadFile(to.Path(file))
+		if err != nil || !strings.Contains(string(b), want) || strings.Contains(string(b), "on hover") {
+			t.Errorf("%s, %v: %s", file, err, b)
+		}
+		if filepath.Ext(file) == ".svg" {
+			if err := xml.Unmarshal(b, new(struct{})); err != nil || !strings.Contains(string(b), "ours &amp; theirs") || !strings.Contains(string(b), `<rect class="square"`) {
+				t.Errorf("%s, %v: %s", file, err, b)
+			}
 		}
 	}
 }

@@ -110,14 +110,16 @@ type Chart struct {
 // from 1, as their Series.
 type Key struct{ Class, Text string }
 
-// MostSeries is how many lines of a chart can be distinguished, by colour and by width.
-const MostSeries = 18
+// Colours is how many lines of a chart can be distinguished by colour, and MostSeries by colour and width.
+const (
+	Colours    = 6
+	MostSeries = 18
+)
 
 // Series is the class of the n-th line of a chart, from 1.
 func Series(n int) string {
-	const colours = 6
 	strokes := [...]string{"", " thin", " broad"}
-	return "s" + strconv.Itoa((n-1)%colours+1) + strokes[(n-1)/colours%len(strokes)]
+	return "s" + strconv.Itoa((n-1)%Colours+1) + strokes[(n-1)/Colours%len(strokes)]
 }
 
 // Heading adds a heading.

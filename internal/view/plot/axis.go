@@ -15,6 +15,7 @@ type Axis struct {
 type Tick struct {
 	At   float64
 	Text string
+	Head bool // of the lines below it; only where texts stand inside
 }
 
 // part is the position of a value on the axis, 0 to 1, clamped to its ends.
@@ -58,7 +59,7 @@ func Stepped(low, high, step float64, label string, text func(float64) string) A
 		if !(at <= high+step*1e-9) {
 			break
 		}
-		a.Ticks = append(a.Ticks, Tick{at, text(at)})
+		a.Ticks = append(a.Ticks, Tick{At: at, Text: text(at)})
 	}
 	return a
 }

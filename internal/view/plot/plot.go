@@ -4,15 +4,16 @@
 package plot
 
 import (
-	"cmp"
 	"encoding/xml"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 )
+
+// longTick is how many characters a phone shows beside the Y axis in its usual size.
+const longTick = 7
 
 // The size of a chart in its own units; the page scales it.
 const (
@@ -107,6 +108,7 @@ type Line struct {
 	Points []Point
 	Dots   bool // draw each point, with its text
 	Loose  bool // the points are not joined
+	Signed bool // of a loose line: each point has the number of its legend entry
 }
 
 // A Point is a point of a line.
@@ -301,8 +303,10 @@ func (p *pen) grid() {
 	base := top + p.high
 	var grid path
 	for _, t := range p.chart.Y.Ticks {
-		grid.move(left, p.y(t.At))
-		grid.line(width-right, p.y(t.At))
+		if !t.Head {
+			grid.move(left, p.y(t.At))
+			grid.line(width-right, p.y(t.At))
+		}
 	}
 	for _, t := range p.chart.X.Ticks {
 		grid.move(p.x(t.At), top)
@@ -313,10 +317,16 @@ func (p *pen) grid() {
 		y := p.y(t.At)
 		switch {
 		case t.Text == "":
+		case t.Head:
+			p.linef(`<text class="inside" font-weight="600" x="%d" y="%s">%s</text>`, left+4, num(y-4), escape(t.Text))
 		case p.chart.Y.Inside:
-			p.linef(`<text x="%d" y="%s">%s</text>`, left+4, num(y-7), escape(t.Text))
+			p.linef(`<text class="inside" x="%d" y="%s">%s</text>`, left+4, num(y-9), escape(t.Text))
 		default:
-			p.linef(`<text class="end" x="%d" y="%s">%s</text>`, left-7, num(y+4), escape(t.Text))
+			class := "end"
+			if len(t.Text) > longTick {
+				class = "end long"
+			}
+			p.linef(`<text class="%s" x="%d" y="%s">%s</text>`, class, left-7, num(y+4), escape(t.Text))
 		}
 	}
 	for i, t := range p.chart.X.Ticks {
@@ -446,37 +456,6 @@ func (p *pen) dots(l Line) {
 		}
 	}
 	p.linef("</g>")
-}
-
-// numbers writes at the end of each line the number of its legend entry, a sign beside its colour. A chart of one
-// entry needs none, and loose points have their shapes.
-func (p *pen) numbers() {
-	type end struct{ x, y float64 }
-	ends := map[int]end{}
-	for _, l := range p.chart.Lines {
-		if l.Series == 0 || l.Loose {
-			continue
-		}
-		for _, at := range l.Points {
-			if x := p.x(at.X + at.Wide); !math.IsNaN(at.X) && !math.IsNaN(at.Y) && x >= ends[l.Series].x {
-				ends[l.Series] = end{x, p.y(at.Y)}
-			}
-		}
-	}
-	if len(ends) < 2 {
-		return
-	}
-	const high = 12
-	lowest, aside := math.Inf(-1), 0.0 // numbers that would lie on each other stand in two columns
-	for _, n := range slices.SortedFunc(maps.Keys(ends), func(a, b int) int { return cmp.Or(cmp.Compare(ends[a].y, ends[b].y), a-b) }) {
-		if ends[n].y < lowest+2*high {
-			aside = 14 - aside
-		} else {
-			aside = 0
-		}
-		lowest = math.Max(ends[n].y, lowest+high)
-		p.linef(`<text class="number" x="%s" y="%s"%s>%d</text>`, num(ends[n].x+6+aside), num(lowest+4), series(n), n)
-	}
 }
 
 // marks draws tall marks, each with its text, and the others of a class as one path.

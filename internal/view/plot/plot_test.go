@@ -209,6 +209,36 @@ func TestLinesEndWithTheirNumbers(t *testing.T) {
 	}
 }
 
+// Colour is not the only sign: signed points and bars of several entries have the entry's number, where it has room.
+func TestPointsAndBarsHaveTheirNumbers(t *testing.T) {
+	t.Parallel()
+	numbers := regexp.MustCompile(`<text class="number ([a-z ]+)" x="([\d.]+)" y="([\d.]+)" data-n="(\d)">`)
+	found := func(c *Chart) (all []string) {
+		for _, m := range numbers.FindAllStringSubmatch(c.SVG(), -1) {
+			all = append(all, m[4]+" "+m[1])
+		}
+		return all
+	}
+	point := func(n int) Line {
+		return Line{Class: "s1", Series: n, Loose: true, Signed: true, Dots: true, Points: []Point{{X: 1, Y: 5, Form: Square}, {X: 3, Y: math.NaN()}}}
+	}
+	c := &Chart{ID: "c", Height: 300, X: Axis{Max: 10}, Y: Axis{Max: 10}, Lines: []Line{point(2), point(1)}}
+	if got := found(c); !slices.Equal(got, []string{"1 end", "2 end"}) {
+		t.Errorf("the points have the numbers %q", got)
+	}
+	c.Lines = nil
+	c.Bars = []Bar{{From: 1, To: 2, Y: 3, Series: 1}, {From: 2, To: 2.3, Y: 3, Series: 2}, {From: 3, To: 3.1, Y: 3, Series: 3}}
+	if got := found(c); !slices.Equal(got, []string{"1 mid", "2 mid n"}) {
+		t.Errorf("the bars have the numbers %q", got)
+	}
+	for i := range c.Bars {
+		c.Bars[i].Series = 1
+	}
+	if got := found(c); got != nil {
+		t.Errorf("bars of one entry have the numbers %q", got)
+	}
+}
+
 // A path is short, and its rounded points do not drift.
 func TestPathIsRelativeWithoutDrift(t *testing.T) {
 	t.Parallel()
