@@ -134,7 +134,12 @@ func (c *serveCommand) publish(ctx context.Context, e *env, x *index.Index) Code
 	if said.Left > 0 {
 		e.say("weir: %d older runs are in the list and have no page of their own", said.Left)
 	}
-	e.say("weir: wrote %s; begin with %s", quantity.Counted(said.Pages, "page", "pages"), filepath.Join(*c.Publish, "index.html"))
+	begin := filepath.Join(*c.Publish, "index.html")
+	if said.Pages == 0 {
+		e.say("weir: wrote only %s: no run in %s can be shown", begin, c.Dir)
+		return OK
+	}
+	e.say("weir: wrote %s; begin with %s", quantity.Counted(said.Pages, "page", "pages"), begin)
 	return OK
 }
 
@@ -193,6 +198,9 @@ func (c *serveCommand) checkDir(e *env) error {
 	const allowed = "a folder that holds the folders of runs"
 	if strings.Contains(c.Dir, "://") {
 		return fmt.Errorf("an argument is a URL, not a folder (%s)", allowed) // not shown: it may hold a password
+	}
+	if c.Dir == "" {
+		return fmt.Errorf("the name of the folder is empty (%s)", allowed)
 	}
 	switch st, err := os.Stat(e.path(c.Dir)); {
 	case errors.Is(err, fs.ErrNotExist):
