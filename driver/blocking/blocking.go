@@ -33,6 +33,7 @@ const grace = time.Second
 type Pool struct {
 	*Outgoing
 	send Send
+	end  func() // called at the end of Close
 
 	queue   chan item
 	workers []worker
@@ -60,7 +61,7 @@ type worker struct {
 func New(workers, queue int, send Send, done driver.Completer) *Pool {
 	workers = max(workers, 1)
 	p := &Pool{
-		Outgoing: NewOutgoing(done), send: send,
+		Outgoing: NewOutgoing(done), send: send, end: func() {},
 		queue: make(chan item, max(queue, 0)), ended: make(chan struct{}),
 		workers: make([]worker, workers),
 	}
@@ -68,6 +69,13 @@ func New(workers, queue int, send Send, done driver.Completer) *Pool {
 	for i := range p.workers {
 		go p.work(i)
 	}
+	return p
+}
+
+// Then makes Close call end when it has done everything else: use it to close the client's
+// connections. It returns p.
+func (p *Pool) Then(end func()) *Pool {
+	p.end = end
 	return p
 }
 
@@ -98,6 +106,7 @@ func (p *Pool) Close(ctx context.Context) error {
 		return nil
 	}
 	p.closed = true
+	defer p.end()
 	close(p.queue)
 	select {
 	case <-p.ended:

@@ -43,7 +43,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if p.link, err = c.cfg.connect(ctx, c.run, fmt.Sprintf("producer %d", spec.Index)); err != nil {
 		return nil, err
 	}
-	p.Pool = blocking.New(1, spec.InFlight, p.send, done)
+	p.Pool = blocking.New(1, spec.InFlight, p.send, done).Then(p.link.Close)
 	return p, nil
 }
 
@@ -58,10 +58,4 @@ func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
 		_, err := t.Put(m.Payload, priority, 0, p.ttr)
 		return err
 	})
-}
-
-func (p *producer) Close(ctx context.Context) error {
-	err := p.Pool.Close(ctx)
-	p.link.Close()
-	return err
 }
