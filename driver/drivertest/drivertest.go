@@ -22,6 +22,7 @@ import (
 // A Harness describes the system at hand to the suite.
 type Harness struct {
 	// Options are set on the driver's Config, by SetOption, before every Open: at least "address".
+	// If the Config is driver.Narrowed, the suite tests the capabilities with these options.
 	Options map[string][]string
 
 	// At are the addresses of the servers, as host:port that clients reach. If set, the leaders
@@ -154,12 +155,30 @@ type suite struct {
 	reported map[string]bool // long errors of the checks so far
 }
 
+// newSuite returns a suite for what the driver can do with the harness's options.
 func newSuite(def driver.Definition, h Harness) *suite {
 	if h.Quiet == 0 {
 		h.Quiet = 200 * time.Millisecond
 	}
 	h.Nodes = max(h.Nodes, 1)
-	return &suite{def: def, h: h, seen: map[string]status{}, mine: driversOwn(def), reported: map[string]bool{}}
+	s := &suite{def: def, h: h, seen: map[string]status{}, mine: driversOwn(def), reported: map[string]bool{}}
+	if cfg, err := s.config(nil); err == nil { // otherwise every check reports the error
+		s.def.Capabilities = def.Capabilities.With(cfg)
+	}
+	return s
+}
+
+// config returns the driver's settings with the harness's options and then those of more.
+func (s *suite) config(more map[string][]string) (driver.Config, error) {
+	cfg := s.def.New()
+	for _, options := range []map[string][]string{s.h.Options, more} {
+		for name, values := range options {
+			if err := driver.SetOption(cfg, name, values...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return cfg, nil
 }
 
 // faults returns the errors in the harness.

@@ -105,16 +105,11 @@ func (e *env) later(f func(ctx context.Context) error) {
 	})
 }
 
-// config returns the driver's settings with the harness's options and then those
-// of more.
+// config is suite.config; an error ends the check.
 func (e *env) config(more map[string][]string) driver.Config {
-	cfg := e.s.def.New()
-	for _, options := range []map[string][]string{e.s.h.Options, more} {
-		for name, values := range options {
-			if err := driver.SetOption(cfg, name, values...); err != nil {
-				e.fatalf("set an option of the harness: %v", err)
-			}
-		}
+	cfg, err := e.s.config(more)
+	if err != nil {
+		e.fatalf("set an option of the harness: %v", err)
 	}
 	return cfg
 }

@@ -82,11 +82,9 @@ func (s *suite) noteIn(path, test string) error {
 
 // facts reconnects and reads the system's facts.
 func (s *suite) facts() (f driver.Facts, err error) {
-	cfg := s.def.New()
-	for name, values := range s.h.Options {
-		if err := driver.SetOption(cfg, name, values...); err != nil {
-			return f, err
-		}
+	cfg, err := s.config(nil)
+	if err != nil {
+		return f, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
