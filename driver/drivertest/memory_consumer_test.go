@@ -56,7 +56,8 @@ func (r *memConsumer) name() string {
 // subscribe registers the subscription; m.mu must be held.
 func (r *memConsumer) subscribe() {
 	for _, d := range r.spec.Destinations {
-		if t := r.m.topics[r.c.name(d)]; t != nil && t.subs[r.name()] == nil {
+		again := r.m.fault == "begins again wherever the next consumer should" && r.spec.From.At != driver.AtDefault
+		if t := r.m.topics[r.c.name(d)]; t != nil && (t.subs[r.name()] == nil || again) {
 			t.subs[r.name()] = &memSub{queue: r.begins(t.log)}
 		}
 	}

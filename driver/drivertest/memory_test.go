@@ -393,6 +393,9 @@ func (c *memConn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.
 	if t == nil {
 		return nil, fmt.Errorf("no such destination: %w", driver.ErrUnsupported)
 	}
+	if _, err := strconv.Atoi(spec.From.Offset); err != nil && spec.From.At == driver.AtOffset && m.fault != "takes any text for an offset" {
+		return nil, fmt.Errorf("offset %q: %w", spec.From.Offset, driver.ErrUnsupported)
+	}
 	if m.caps.Retains && m.fault != "keeps nothing before Run" && !r.late() {
 		r.subscribe()
 	}
