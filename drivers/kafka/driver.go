@@ -76,7 +76,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
-	"github.com/weirmq/weir/drivers/internal/kafkaserver"
 )
 
 // page is the documentation page.
@@ -112,7 +111,7 @@ func Definition() driver.Definition {
 		},
 		New:    func() driver.Config { return newConfig() },
 		Page:   driver.MustPage(page),
-		Recipe: kafkaserver.Recipe(),
+		Recipe: kafkaconn.Recipe(),
 	}
 }
 

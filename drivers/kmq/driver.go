@@ -46,7 +46,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
-	"github.com/weirmq/weir/drivers/internal/kafkaserver"
 )
 
 // page is the documentation page.
@@ -82,7 +81,7 @@ func Definition() driver.Definition {
 		},
 		New:    func() driver.Config { return newConfig() },
 		Page:   driver.MustPage(page),
-		Recipe: kafkaserver.Recipe(),
+		Recipe: kafkaconn.Recipe(),
 	}
 }
 

@@ -4,6 +4,7 @@
 package kafkaconn
 
 import (
+	_ "embed" // embeds the recipes
 	"errors"
 	"regexp"
 	"slices"
@@ -16,6 +17,14 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
+
+// recipe describes how to install and start Kafka, and Redpanda.
+//
+//go:embed recipe.yaml
+var recipe []byte
+
+// Recipe returns the drivers' Definition.Recipe.
+func Recipe() []byte { return recipe }
 
 // Common holds the options that the drivers share. Their Configs embed it.
 type Common struct {
