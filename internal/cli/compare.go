@@ -145,6 +145,9 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	if c.By != nil {
 		parting.By = *c.By
 	}
+	if c.Out != nil {
+		parting.Link = view.LinksFrom(*c.Out, e.path)
+	}
 	var screen func(io.Writer) error
 	if !c.Full {
 		screen = func(w io.Writer) error {

@@ -81,6 +81,8 @@ func (c *reportCommand) report(e *env) Code {
 	o.Short = c.Out == nil && !c.Full && !c.Judge && c.window == 0
 	if c.Out == nil {
 		o.Width = e.width(false)
+	} else {
+		o.Link = view.LinksFrom(*c.Out, e.path)
 	}
 	loaded := view.Loaded(entries)
 	searches, err := series.Searches(e.Dir, c.Dirs, loaded)

@@ -196,6 +196,13 @@ func withheld(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 	if !marked(x, "?") {
 		return
 	}
+	for _, why := range withheldBy(rs...) {
+		p.Note("? " + why + ": do not quote it")
+	}
+}
+
+// withheldBy returns why figures of runs cannot be quoted although they have enough samples.
+func withheldBy(rs ...*result.Result) (why []string) {
 	by := map[string]bool{}
 	for _, r := range rs {
 		for _, c := range distributions(r) {
@@ -205,11 +212,12 @@ func withheld(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 		}
 	}
 	if by[result.ByLostAgents] {
-		p.Note("? needs an agent that was lost: do not quote it")
+		why = append(why, "needs an agent that was lost")
 	}
 	if by[result.ByClock] || by[result.ByUnknownClock] {
-		p.Note("? finer than the clocks of two hosts can resolve: do not quote it")
+		why = append(why, "is finer than the clocks of two hosts can resolve")
 	}
+	return why
 }
 
 // hostNames returns the hosts of a run, each once however many agents it has.

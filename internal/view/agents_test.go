@@ -34,7 +34,7 @@ func TestUnknownClockError(t *testing.T) {
 		p.Supported, p.UnsupportedBy = false, result.ByUnknownClock
 	}
 	b := rendered(t, Text, entry(e.Result), Options{})
-	mentions(t, b, "e2e ±? clock", "? finer than the clocks", "e2e needs two clocks that could not be compared")
+	mentions(t, b, "e2e ±? clock", "? is finer than the clocks", "e2e needs two clocks that could not be compared")
 	html1(t, e, Options{})
 }
 
@@ -95,7 +95,8 @@ func TestLostAgentNotBlamedOnSystem(t *testing.T) {
 		judge.Withhold(e.Result)
 		b := rendered(t, Text, entry(e.Result), Options{Dir: "out", Fleet: tt.fleet})
 		mentions(t, b, "next        "+tt.next, "? needs an agent that was lost: do not quote it")
-		if strings.Contains(b, "? finer than") || strings.Contains(b, "\ne2e  ") {
+		mentions(t, html1(t, e, Options{}), "Dashed, with hollow dots: do not quote it, because it has too few samples, or needs an agent that was lost; ")
+		if strings.Contains(b, "? is finer than") || strings.Contains(b, "\ne2e  ") {
 			t.Errorf("it shows figures that need the agent:\n%s", b)
 		}
 	}

@@ -348,6 +348,12 @@ func TestLabelsAreReadableOnEveryScreen(t *testing.T) {
 		if len(small) > 0 {
 			t.Errorf("on a screen of %d px %d labels have less than 11 px: %s", width, len(small), small[0])
 		}
+		if over := asked[[]string](t, ctx, `[...document.querySelectorAll("svg.chart")].flatMap(svg => {
+			const shown = [...svg.querySelectorAll(".mid:not(.number)")].map(e => [e.textContent, e.getBoundingClientRect()]).filter(([, b]) => b.width > 0).sort((a, b) => a[1].left - b[1].left);
+			return shown.slice(1).filter(([, b], i) => b.left < shown[i][1].right).map(([s]) => s + " in " + svg.closest("figure").querySelector("h3").textContent);
+		})`); len(over) > 0 {
+			t.Errorf("on a screen of %d px, of the names of an axis %d lie on others: %s", width, len(over), over[0])
+		}
 		if wide := asked[int64](t, ctx, `document.documentElement.scrollWidth`); wide > width {
 			t.Errorf("on a screen of %d px the page has %d", width, wide)
 		}
@@ -387,7 +393,7 @@ func TestPageDataMatchesItsCharts(t *testing.T) {
 			continue
 		}
 		found = true
-		if c.Of != "e2e" || !slices.Equal(c.Names, []string{"p50", "p99", "max"}) || !slices.Equal(c.Rules, []float64{3e6}) {
+		if c.Of != "e2e" || !slices.Equal(c.Names, []string{"p50", "p99", "max", "objective e2e.p99 <= 3ms: fail"}) || !slices.Equal(c.Rules, []float64{3e6}) {
 			t.Errorf("the chart is %+v", c)
 		}
 		if l := c.Lines[0]; len(l.X) != len(seconds) || *l.X[4] != 4 || *l.To[4] != 5 || *l.Y[4] != 100_000 { // of four digits
@@ -434,18 +440,22 @@ func TestBrowserBuildsChartsWhenOpened(t *testing.T) {
 	if tip := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.Contains(tip, "response ") || !strings.Contains(tip, " of ") {
 		t.Errorf("the values by key are %q; want a percentile with its samples", tip)
 	}
+	if n := asked[int](t, ctx, `document.querySelectorAll(".cursor:not(.off)").length`); n != 2*3 {
+		t.Errorf("%d percentile charts have the cursor; want send, e2e and the waiting of both runs", n)
+	}
 	asked[bool](t, ctx, `(() => {
 		window.saved = [];
 		URL.createObjectURL = (b) => { b.text().then((s) => saved.push(b.type + " " + s.slice(0, 400))); return "#"; };
 		const figure = document.getElementById("c1-e2e-time-d").closest("figure");
 		figure.querySelectorAll(".save button").forEach(b => b.click());
+		document.getElementById("c1-send-d").closest("figure").querySelector(".save button:last-child").click();
 		return true;
 	})()`)
-	if err := chromedp.Run(ctx, chromedp.Poll(`window.saved.length === 3`, nil)); err != nil {
+	if err := chromedp.Run(ctx, chromedp.Poll(`window.saved.length === 4`, nil)); err != nil {
 		t.Fatal(err)
 	}
 	all := asked[string](t, ctx, `saved.sort().join("\n")`)
-	for _, want := range []string{"image/png", "image/svg+xml <svg", "text/csv series,from_s,to_s,ns\np50,0,1,"} {
+	for _, want := range []string{"image/png", "image/svg+xml <svg", "text/csv series,from_s,to_s,ns\np50,0,1,", "text/csv series,percentile,ns,low_ns,high_ns,samples,says\nresponse,50,"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("what is saved lacks %q: %.600s", want, all)
 		}

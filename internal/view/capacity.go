@@ -112,7 +112,7 @@ func CapacityHTML(w io.Writer, r *capacity.Report) error {
 		}
 		p.Bullet(fmt.Sprintf("with %d%s: %s", o.N, of, Came(r, o)))
 	}
-	search.drawn(p, true)
+	search.drawn(p, true, nil)
 	page := browser(title)
 	page.Footer = "The figures are in capacity.json. " +
 		aboutScript
@@ -209,7 +209,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		return false
 	})
 	f := &layout.Chart{
-		Caption: howToReadLoad, Chart: plot.Chart{ID: "load", Title: of + " response against the load", Desc: "The table below has the values.", Height: high},
+		Caption: howToReadLoad, Chart: plot.Chart{ID: "load", Title: of + " response against the load", Desc: "The table below has the values.", Height: high, Heads: []string{"rate_per_s", "ns", "low_ns", "high_ns"}},
 	}
 	if with > 0 && r.Plan.Over != nil {
 		f.Title += fmt.Sprintf(" with %d %s", with, r.Plan.Over.Of)
@@ -244,7 +244,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 				at[x.RatePerS] = append(at[x.RatePerS], y)
 			}
 			text := quantity.Rate(x.RatePerS) + ": " + headOf(p) + " " + figureOr(figure, "")
-			dot := plot.Point{X: x.RatePerS * (1 + beside(drawn[x.RatePerS])), Y: y, Form: dotOf(x, figure)}
+			dot := plot.Point{X: x.RatePerS * (1 + beside(drawn[x.RatePerS])), Y: y, Form: dotOf(x, figure), Row: plot.Row(x.RatePerS, y, known(figure.LoNS), known(figure.HiNS))}
 			if between := quantity.TimeRange(figure.LoNS, figure.HiNS); between != "" {
 				text += " (95 %: " + between + ")"
 				dot.Low, dot.High = end(figure.LoNS, -1), end(figure.HiNS, 1)
@@ -273,12 +273,12 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		}
 		if name, service := o.Latency(); name == of && !service && o.Limit() > 0 && o.Limit() < most*farOff && o.Limit() > least/farOff {
 			least, most = min(least, o.Limit()), max(most, o.Limit())
-			f.Rules = append(f.Rules, plot.Rule{Y: o.Limit(), Text: expr})
+			ruled(f, o.Limit(), expr, "")
 		}
 	}
 	if pass, fail := r.Answer.PassPerS, r.Answer.Fail().System(); pass > 0 && pass <= last && r.Answer.Stop != capacity.Doubtful {
 		text := "objectives met up to " + quantity.Rate(pass)
-		f.Spans = append(f.Spans, plot.Span{To: pass, Text: text, Class: "kept"})
+		f.Spans = append(f.Spans, plot.Span{To: pass, Text: "objectives met", Class: "kept"})
 		f.Caption = "Shaded green: the operating range, " + text
 		if fail > pass && fail <= last {
 			f.Spans = append(f.Spans, plot.Span{From: pass, To: fail, Text: "capacity"})
@@ -302,6 +302,6 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		f.Caption += " A red line is a probe without a latency: " + strings.Join(without[:min(len(without), mostNamed)], "; ") + "."
 	}
 	f.X = plot.Linear(0, last*1.05, 6, "rate", quantity.Rate)
-	f.Y = plot.Log(least, 2*most, "latency", short) // the label of the range stands above the objective
+	f.Y = plot.Log(least, most*max(2, math.Pow(most/least, 0.12)), "latency", short) // the label of the range stands above the objective
 	return f
 }

@@ -59,8 +59,8 @@ func TestOperatingRangeJoinsOnlyConclusiveProbes(t *testing.T) {
 	}
 	r := &capacity.Report{Promise: []string{"e2e.p90 <= 5ms"}, Answer: capacity.Answered{PassPerS: 1000, FailPerS: 4000, FailBy: capacity.Limited.String(), Stop: capacity.Generator}}
 	chart := loaded(r, all)
-	if chart == nil || len(chart.Lines) != 2 || len(chart.Legend) != 1 || chart.Legend[0].Text != "p90" {
-		t.Fatalf("%+v; want one line with its dots, of p90", chart)
+	if chart == nil || len(chart.Lines) != 2 || len(chart.Legend) != 2 || chart.Legend[0].Text != "p90" || chart.Legend[1].Text != "objective e2e.p90 <= 5ms" {
+		t.Fatalf("%+v; want one line with its dots, of p90, and the objective", chart)
 	}
 	var joined []float64
 	for _, p := range chart.Lines[0].Points {
@@ -126,7 +126,7 @@ next        weir report 'a b/001-1000'  # the last run at 1,000/s
 		got  string
 		want []string
 	}{
-		"text":     {text.String(), []string{"\neach probe\n", "  500/s  curve     passed     send   500 µs   800 µs  curve-01\n"}},
+		"text":     {text.String(), []string{"\neach probe\n", "  500/s  curve     passed      500 µs   800 µs  curve-01\n"}},
 		"markdown": {markdown.String(), []string{"# Capacity under send.p99 \\<= 5ms\n", "1,000/s met every objective, 2,000/s did not", "| curve-01 |", "send response against the load"}},
 		"html":     {wordButton.ReplaceAllString(page.String(), "$1"), []string{"<title>Capacity under send.p99 &lt;= 5ms</title>", "1,000/s met every objective, 2,000/s did not", "curve-01", `id="load`}},
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"
@@ -30,10 +31,10 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	title := "Comparison of " + and(names)
 	p.Heading(title)
 	c.spoken(nil)
-	c.systems(nil)
 	if slices.ContainsFunc(found.Differences, func(d compare.Difference) bool { return d.Name == "guarantee" }) {
 		p.Line(layout.Doubtful.Of(guaranteesDiffer))
 	}
+	c.systems(nil)
 	Conclusion(p, found, parting)
 	p.Contents()
 	c.curves()
@@ -42,10 +43,32 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	c.Gap()
 	c.Chapter("the figures")
 	c.folded(full)
+	c.each(parting.Link)
 	h := browser(title)
 	h.Footer = "weir compare --json has the figures. " +
 		aboutScript
 	return h.Write(w, p)
+}
+
+// each names the runs of each side, and leads to their pages.
+func (c comparison) each(link Linking) {
+	c.Gap()
+	c.Chapter("each run")
+	for i, x := range c.Sides {
+		spans := []layout.Span{layout.Strong.Of(c.name(i)), plain(": ")}
+		for n, r := range x.Runs[:min(len(x.Runs), mostTogether)] {
+			if n > 0 {
+				spans = append(spans, plain(", "))
+			}
+			if spans = append(spans, link.span(r.Dir, r.Dir)); r.Why != "" {
+				spans = append(spans, plain(" (left out: "+r.Why+")"))
+			}
+		}
+		if n := len(x.Runs) - mostTogether; n > 0 {
+			spans = append(spans, plain(fmt.Sprintf(" and %d more", n)))
+		}
+		c.Line(spans...)
+	}
 }
 
 // folded writes what figures writes, with the long tables folded.
@@ -79,7 +102,7 @@ func (c comparison) curves() {
 		return
 	}
 	c.Gap()
-	c.Chapter("percentile by percentile")
+	c.Chapter("latency, percentile by percentile")
 	for i := range c.Shifts {
 		c.drawn(&c.Shifts[i], fmt.Sprintf("shift%d", i+1))
 	}
@@ -91,7 +114,7 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	f := &layout.Chart{
 		Caption: "At each percentile the median over the runs, each of which counts once. The band lies between the lowest and the highest run; " +
 			"of more than two systems it shows where one points at a name. Dashed: too few samples in some run, do not quote.",
-		Chart: plot.Chart{ID: id, Title: strings.Replace(s.Family, ".", " ", 1) + " by percentile", Height: high},
+		Chart: plot.Chart{ID: id, Title: strings.Replace(s.Family, ".", " ", 1) + " by percentile", Height: high, Heads: []string{"percentile", "median_ns", "lowest_run_ns", "highest_run_ns"}},
 	}
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
 	for i := range c.Sides[:min(len(c.Sides), layout.MostSeries)] {
@@ -103,7 +126,7 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 			curve = append(curve, curved{
 				at:   nines(p.P),
 				row:  &result.Percentile{P: p.P, NS: x.MedianNS, AtLeast: x.MedianAtLeast, Supported: x.MedianSupported, LoNS: &x.RunsLoNS, HiNS: &x.RunsHiNS},
-				text: fmt.Sprintf("%s %s: %s, runs %s to %s", c.name(i), percent(p.P), median, low, high),
+				text: fmt.Sprintf("%s %s: %s, median of %s (%s)", c.name(i), percent(p.P), median, runs(c.Sides[i].Used), quantity.Range(low, high)),
 			})
 		}
 		band, lines := b.lines(class, len(f.Legend)+1, curve)

@@ -24,6 +24,8 @@ type Parting struct {
 	// Course returns the course of a run by its folder as the comparison names it; nil if it cannot be
 	// drawn. Without Course no run is drawn over time.
 	Course func(dir string) *Course
+
+	Link Linking // HTML: to the pages of the runs
 }
 
 // Conclusion writes the result of a comparison in short, and the commands to run next if it is undecided.

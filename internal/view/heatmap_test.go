@@ -320,11 +320,12 @@ func TestPageShowsObjectivesAndHostStalls(t *testing.T) {
 		t.Error(err)
 	}
 	for what, want := range map[string]int{
-		`<path class="rule fail" `:                                3, // by percentile, of every message, second by second
-		"The objective e2e.p99 &lt;= 300s lies outside the chart": 3,
-		`<text class="end rule" `:                                 3,
-		"stalls of the host 99 % 30.0 µs":                         2 + 1, // send, e2e, and the waiting
-		`<path class="heat h`:                                     -1,
+		`<path class="rule fail" `:                                              3, // by percentile, of every message, second by second
+		"The objective e2e.p99 &lt;= 300s lies outside the chart":               3,
+		"The objective lost == 0 lies outside the chart":                        0, // it is no latency
+		`<span class="key rule fail"></span>objective e2e.p99 &lt;= 3ms: fail<`: 3,
+		"stalls of the host 99 % 30.0 µs":                                       2 + 1, // send, e2e, and the waiting
+		`<path class="heat h`:                                                   -1,
 	} {
 		if got := strings.Count(page, what); got != want && (want >= 0 || got == 0) {
 			t.Errorf("%d times %s; want %d", got, what, want)

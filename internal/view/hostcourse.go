@@ -152,7 +152,7 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 }
 
 // known is the value of n; NaN if unknown.
-func known[N uint64 | float64](n *N) float64 {
+func known[N int64 | uint64 | float64](n *N) float64 {
 	if n == nil {
 		return math.NaN()
 	}

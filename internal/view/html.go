@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -135,7 +134,12 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	names := labels(entries)
 	all := new(layout.Page)
 	if len(o.Searches) == 1 {
-		overview(p, entries, true, o)
+		summary(p, entries, o)
+		p.Contents()
+		o.Searches[0].drawn(p, true, o.Link)
+		p.Gap()
+		tally(p, entries)
+		compared(all, entries)
 	} else {
 		tally(p, entries)
 		found, different := scenarios(entries)
@@ -149,9 +153,10 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 		} else {
 			c := comparison{p, found.Comparison}
 			c.spoken(different)
-			c.systems(different)
-			summary(p, entries, o)
 			differences(p, entries, true)
+			c.systems(different)
+			o.spoken = true
+			summary(p, entries, o)
 			p.Contents()
 			c.curves()
 			varied(p, entries)
@@ -171,8 +176,8 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	for i, e := range entries {
 		inside := new(layout.Page)
 		inside.Line(layout.Faint.Of(cmp.Or(e.Dir, title(e.Result)) + ", " + born(e)))
-		if folder := filepath.Base(e.Dir); o.above && e.Dir != "" {
-			inside.Line(layout.Span{Text: "the page of this run", Link: "./" + url.PathEscape(folder) + "/" + result.FileReport})
+		if x := o.Link.span("the page of this run", e.Dir); x.Link != "" {
+			inside.Line(x)
 		}
 		x := Options{Session: o.Session, drawn: fmt.Sprintf("c%d-", i+1)}
 		if i >= mostDrawn {

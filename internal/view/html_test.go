@@ -27,8 +27,8 @@ var allowedParts = map[string]string{
 	"h1": "", "h2": "id", "nav": "aria-label", "a": "href", "h3": "", "p": "class", "span": "class", "ul": "class", "li": "", "div": "class tabindex role aria-label id popover",
 	"dl": "", "dt": "class", "dd": "", "table": "class", "thead": "", "tbody": "", "tr": "", "th": "colspan scope class", "td": "class data-name", "small": "", "template": "", "b": "",
 	"script": "type id", "pre": "", "figure": "", "figcaption": "", "details": "", "summary": "",
-	"svg": "class viewBox role aria-labelledby", "desc": "id", "g": "class data-n", "path": "class d data-n", "rect": "class x y width height",
-	"circle": "class cx cy r", "text": "class x y data-n",
+	"svg": "class viewBox role aria-labelledby data-heads", "desc": "id", "g": "class data-n", "path": "class d data-n data-v", "rect": "class x y width height data-v",
+	"circle": "class cx cy r data-v", "text": "class x y data-n",
 }
 
 // A seen page is what its reader perceives.
@@ -52,7 +52,7 @@ func withoutScript(page string) (rest string, scripts []string) {
 }
 
 // inPage is a link to a chapter of the same page, to a file beside it, or to the page of a run below it.
-var inPage = regexp.MustCompile(`^(#part-[0-9]+|\./[A-Za-z0-9_.%-]+(/report\.html)?)$`)
+var inPage = regexp.MustCompile(`^(#part-[0-9]+|\./[A-Za-z0-9_.%-]+(/([A-Za-z0-9_.%-]+/)*report\.html)?)$`)
 
 // look parses a page as strictly as XML, and returns its faults: an unknown element or attribute, or a
 // duplicate id.

@@ -32,7 +32,7 @@ func (t *single) overTime() {
 		return
 	}
 	t.Gap()
-	t.Chapter("second by second")
+	t.Chapter("the run, second by second")
 	t.Say(t.overTimeSays())
 	if t.o.lone && len(c.marks)+len(c.stalls) > 0 {
 		t.Embed("events", c.told())
@@ -243,7 +243,7 @@ func (t *single) promises(f *layout.Chart, of string, least, most float64, servi
 		}
 		name, service := o.Latency()
 		limit := o.Limit()
-		if name != of || service != services || drawn[limit] || len(drawn) == mostColours {
+		if name == "" || name != of || service != services || drawn[limit] || len(drawn) == mostColours {
 			continue
 		}
 		drawn[limit] = true
@@ -252,9 +252,16 @@ func (t *single) promises(f *layout.Chart, of string, least, most float64, servi
 			continue
 		}
 		least, most = min(least, limit), max(most, limit)
-		f.Rules = append(f.Rules, plot.Rule{Y: limit, Text: s.Expr, Class: map[result.Outcome]string{result.Pass: "pass", result.Fail: "fail"}[s.Outcome()]})
+		outcome := s.Outcome()
+		ruled(f, limit, s.Expr+": "+string(outcome), map[result.Outcome]string{result.Pass: " pass", result.Fail: " fail"}[outcome])
 	}
 	return least, most
+}
+
+// ruled draws the limit of an objective.
+func ruled(f *layout.Chart, limit float64, says, class string) {
+	f.Legend = append(f.Legend, layout.Key{Class: "rule" + class, Text: "objective " + says})
+	f.Rules = append(f.Rules, plot.Rule{Y: limit, Text: says, Class: strings.TrimSpace(class), Series: len(f.Legend)})
 }
 
 // A toldEvent is an event for the script of a page.

@@ -111,7 +111,7 @@ func overview(p *layout.Page, entries []Entry, first bool, o Options) {
 		p.Contents()
 	}
 	if searched {
-		o.Searches[0].drawn(p, first)
+		o.Searches[0].drawn(p, first, nil)
 	}
 	p.Gap()
 	if searched && first { // how its runs went comes after what they say

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"net/url"
 	"os"
+	"path/filepath"
 
 	"github.com/weirmq/weir/internal/series/suite"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -61,6 +63,37 @@ func (p *Pages) Runs(entries []result.Entry, rest int) ([]byte, error) {
 		all[i].Course = p.courses[all[i].Dir]
 	}
 	var b bytes.Buffer
-	err := OverviewHTML(&b, all, Options{Session: p.Session, Rest: rest, above: true})
+	err := OverviewHTML(&b, all, Options{Session: p.Session, Rest: rest, Link: func(dir string) string {
+		return "./" + url.PathEscape(filepath.Base(dir)) + "/" + result.FileReport
+	}})
 	return b.Bytes(), err
+}
+
+// A Linking returns the address of a run's page, relative to the page that leads there; "" if there is none. A nil
+// one has no address for any run.
+type Linking func(dir string) string
+
+// LinksFrom returns the addresses for a page in a file. A run has one if its folder lies below that of the page: else
+// the page would lead nowhere once it is moved. path resolves a name that the user gave.
+func LinksFrom(page string, path func(string) string) Linking {
+	folder := filepath.Dir(path(page))
+	return func(dir string) string {
+		report := filepath.Join(path(dir), result.FileReport)
+		below, err := filepath.Rel(folder, report)
+		if err != nil || !filepath.IsLocal(below) {
+			return ""
+		}
+		if _, err := os.Stat(report); err != nil {
+			return ""
+		}
+		return "./" + (&url.URL{Path: filepath.ToSlash(below)}).EscapedPath()
+	}
+}
+
+// span is a text that leads to a run's page.
+func (l Linking) span(text, dir string) layout.Span {
+	if l == nil || dir == "" {
+		return plain(text)
+	}
+	return layout.Span{Text: text, Link: l(dir)}
 }

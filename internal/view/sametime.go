@@ -29,7 +29,7 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string
 	}
 	from, to := math.Inf(1), math.Inf(-1)
 	for _, x := range of {
-		from, to = min(from, x.course.from), max(to, x.course.to)
+		from, to = min(from, x.course.from), max(to, x.course.drains())
 	}
 	first := true
 	for _, x := range []struct {
@@ -43,7 +43,9 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string
 	} {
 		f := &layout.Chart{Chart: plot.Chart{ID: "all-" + strings.TrimSuffix(x.track, ".p99") + "-time", Title: x.title + ", of each run over time", Height: high}, Timed: &layout.Timed{Unit: x.unit}}
 		for _, r := range of {
-			if points := r.course.tracks[x.track].points; len(points) > 0 {
+			points := r.course.tracks[x.track].points
+			until := r.course.drains()
+			if points = slices.DeleteFunc(slices.Clone(points), func(p plot.Point) bool { return p.X >= until }); len(points) > 0 {
 				f.Lines = append(f.Lines, plot.Line{Class: layout.Series(r.series), Series: r.series, Points: points})
 			}
 		}
@@ -69,6 +71,19 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string
 		}
 		p.Chart(f)
 	}
+}
+
+// drains is when the drain of a run begins: it is as long as each system needs, and nothing is sent in it. It is the
+// end of a run whose messages come only then.
+func (c *Course) drains() float64 {
+	received := c.tracks["received"].points
+	first := slices.IndexFunc(received, func(p plot.Point) bool { return p.Y > 0 })
+	for _, s := range c.spans {
+		if s.Text == "drain" && (first < 0 || received[first].X < s.From) {
+			return s.From
+		}
+	}
+	return c.to
 }
 
 // ends returns the least value above 0 and the greatest value of lines.
@@ -98,7 +113,7 @@ func sameTime(p *layout.Page, entries []Entry, names []string, found *comparison
 		})
 		return
 	}
-	says := "0 is the end of the warm-up of each run. A step is a second. A gap is a second with too few samples."
+	says := "0 is the end of the warm-up of each run. A step is a second. A gap is a second with too few samples. The drain is not drawn."
 	if n := len(entries); n > layout.MostSeries {
 		entries, names = entries[:layout.MostSeries], names[:layout.MostSeries]
 		says += fmt.Sprintf(" The first %d of %d runs are drawn.", layout.MostSeries, n)
@@ -137,7 +152,7 @@ func (c comparison) sameTime(course func(dir string) *Course) {
 		}
 		more = more || side.Used > each
 	}
-	says := "Each line is a run in the colour of its system. 0 is the end of its warm-up. A step is a second. A gap is a second with too few samples."
+	says := "Each line is a run in the colour of its system. 0 is the end of its warm-up. A step is a second. A gap is a second with too few samples. The drain is not drawn."
 	if more {
 		says += fmt.Sprintf(" Of each system the first %d runs are drawn.", each)
 	}

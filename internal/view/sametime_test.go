@@ -56,7 +56,7 @@ func TestComparedRunsShareTimeAxis(t *testing.T) {
 	found.Sides[1].Runs[0].Why = "INVALID"
 	var asked []string
 	page := new(strings.Builder)
-	err := ComparisonHTML(page, found, false, Parting{Course: func(dir string) *Course {
+	err := ComparisonHTML(page, found, false, Parting{Link: func(dir string) string { return map[string]string{"b/0": "./b/0/report.html"}[dir] }, Course: func(dir string) *Course {
 		asked = append(asked, dir)
 		if dir == "b/1" {
 			return nil
@@ -71,6 +71,9 @@ func TestComparedRunsShareTimeAxis(t *testing.T) {
 	}
 	_, chart, ok := strings.Cut(page.String(), `<title id="all-send-time-t">`)
 	chart, _, _ = strings.Cut(chart, "</svg>")
+	if strings.Contains(chart, ">10 s<") || !strings.Contains(chart, ">9 s<") { // where the drain begins
+		t.Error("the axis is not that of warm-up and window: the drain is drawn")
+	}
 	if a, b := strings.Count(chart, `<path class="line s1" `), strings.Count(chart, `<path class="line s2" `); !ok || a != mostTogether/2 || b != mostTogether/2 {
 		t.Errorf("%d and %d runs are drawn; want %d of each side", a, b, mostTogether/2)
 	}
@@ -82,6 +85,14 @@ func TestComparedRunsShareTimeAxis(t *testing.T) {
 	}
 	if !regexp.MustCompile(`(?s)<h2[^>]*>the figures</h2>.*<summary>The sides, as they were given</summary>`).MatchString(page.String()) {
 		t.Error("the long tables are not folded")
+	}
+	mentions(t, page.String(), `<span class="strong">B</span>: <a href="./b/0/report.html">b/0</a> (left out: INVALID), b/1, b/2`)
+	backlog := newCourse(0, length(10), nil, 10)
+	for i := range 9 {
+		backlog.tracks["received"].points[i].Y = 0
+	}
+	if at := backlog.drains(); at != 10 {
+		t.Errorf("a backlog, drained after the window, is drawn until %v s; want all 10", at)
 	}
 	page.Reset()
 	if err := ComparisonHTML(page, found, false, Parting{}); err != nil || strings.Contains(page.String(), "over the same time") {

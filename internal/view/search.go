@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -230,7 +231,7 @@ func (s *Search) name() string {
 
 // drawn draws the latency against the load, and lists all probes. reasons adds why probes failed, which
 // takes room.
-func (s *Search) drawn(p *layout.Page, reasons bool) {
+func (s *Search) drawn(p *layout.Page, reasons bool, link Linking) {
 	r := s.Report
 	all := slices.Concat(r.Probes, r.Curve)
 	if len(all) > mostProbes {
@@ -250,22 +251,24 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 	}
 	slices.Sort(percents)
 	percents = slices.Compact(percents)
-	heads := []string{"rate", "why", "judgement", "of"}
+	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, "rate", "why", "judgement"), Cards: true}
+	t.Columns[0].Kind, t.Columns[2].Judges = layout.Number, true
+	of := map[string]bool{}
+	for i := range all {
+		of[all[i].Of] = true
+	}
+	group := ""
+	if delete(of, ""); len(of) == 1 {
+		group = strings.Join(slices.Collect(maps.Keys(of)), "")
+	} else {
+		t.Columns = append(t.Columns, layout.Column{Head: "of", Kind: layout.Word})
+	}
 	for _, p := range percents {
-		heads = append(heads, headOf(p))
+		t.Columns = append(t.Columns, layout.Column{Group: group, Head: headOf(p)})
 	}
-	heads = append(heads, "run")
+	t.Columns = append(t.Columns, layout.Column{Head: "run", Kind: layout.Word})
 	if reasons {
-		heads = append(heads, "reason")
-	}
-	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, heads...), Cards: true}
-	t.Columns[0].Kind = layout.Number
-	for i := range percents {
-		t.Columns[4+i].Kind = layout.Number
-	}
-	t.Columns[2].Judges = true
-	if reasons {
-		t.Columns[len(heads)-1].Kind = layout.Prose
+		t.Columns = append(t.Columns, layout.Column{Head: "reason", Kind: layout.Prose})
 	}
 	for i := range all {
 		x := &all[i]
@@ -273,13 +276,15 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 		if i >= len(r.Probes) {
 			why = "curve"
 		}
-		cells := []string{quantity.Rate(x.RatePerS), why, x.Judgement, cmp.Or(x.Of, "-")}
-		for _, p := range percents {
-			cells = append(cells, figureOr(x.Figure(p), "-"))
+		row := []layout.Span{plain(quantity.Rate(x.RatePerS)), plain(why), judged(x.Judgement).Of(x.Judgement)}
+		if group == "" {
+			row = append(row, plain(cmp.Or(x.Of, "-")))
 		}
-		cells = append(cells, x.Dir, cmp.Or(x.Why, "-"))
-		t.Row(cells[:len(heads)]...)
-		t.Rows[len(t.Rows)-1][2] = judged(x.Judgement).Of(x.Judgement)
+		for _, p := range percents {
+			row = append(row, plain(figureOr(x.Figure(p), "-")))
+		}
+		row = append(row, link.span(x.Dir, filepath.Join(s.Dir, x.Dir)), plain(cmp.Or(x.Why, "-")))
+		t.Rows = append(t.Rows, row[:len(t.Columns)])
 	}
 	p.Table(t)
 }

@@ -103,7 +103,11 @@ func spread(f *compare.Figure, side int) layout.Span {
 // ranged is the lowest and the highest of a side's runs.
 func ranged(f *compare.Figure, side int) string {
 	_, low, high := result.Spread(f.Sides[side].Values())
-	return quantity.Range(low.Text(unitText(f.Unit)), high.Text(unitText(f.Unit)))
+	from, to := low.Text(unitText(f.Unit)), high.Text(unitText(f.Unit))
+	if from != to && strings.HasSuffix(to, "/s") {
+		from = strings.TrimSuffix(from, "/s")
+	}
+	return quantity.Range(from, to)
 }
 
 // systems writes a table with a row for each side: what it did, what its confirmations meant, what it cost,
@@ -123,8 +127,10 @@ func (c comparison) systems(different error) {
 		}
 	}
 	add("", "system", layout.Word, func(side int) layout.Span { return layout.Strong.Of(c.name(side)) })
-	add("", "runs", layout.Number, func(side int) layout.Span { return plain(fmt.Sprint(c.Sides[side].Used)) })
-	add("", "verdicts", layout.Prose, func(side int) layout.Span { return plain(verdictsOf(c.Sides[side])) })
+	add("", "runs", layout.Word, func(side int) layout.Span { return plain(verdictsOf(c.Sides[side])) })
+	if len(c.Sides) > 1 && different == nil {
+		add("", "against "+c.name(0), layout.Prose, c.word)
+	}
 	add("", "a confirmation means", layout.Prose, func(side int) layout.Span { return plain(inWords(c.Sides[side].Guarantee)) })
 	if f := c.rate(); f != nil {
 		figure("", f.Name, f)
@@ -134,7 +140,7 @@ func (c comparison) systems(different error) {
 		figure(familyTitle(family), p, c.figure(family, p))
 	}
 	for _, name := range []string{"lost", "failed"} {
-		if f := c.figure("outcomes", name); f != nil {
+		if f := c.figure("outcomes", name); f != nil && (name == "lost" || slices.ContainsFunc(f.Sides, func(v compare.Values) bool { return slices.Max(v.Runs) > 0 })) {
 			add("", name, layout.Number, func(side int) layout.Span {
 				cell := spread(f, side)
 				if slices.Max(f.Sides[side].Runs) > 0 {
@@ -153,14 +159,11 @@ func (c comparison) systems(different error) {
 				return layout.Faint.Of("not known")
 			}
 			cell := plain(quantity.Significant(costs[len(costs)/2], false))
-			if len(costs) > 1 {
-				cell.Beside = "[" + quantity.Range(quantity.Significant(costs[0], false), quantity.Significant(costs[len(costs)-1], false)) + "]"
+			if low, high := quantity.Significant(costs[0], false), quantity.Significant(costs[len(costs)-1], false); low != high {
+				cell.Beside = "[" + quantity.Range(low, high) + "]"
 			}
 			return cell
 		})
-	}
-	if len(c.Sides) > 1 && different == nil {
-		add("", "against "+c.name(0), layout.Prose, c.word)
 	}
 	t := &layout.Table{Cards: true}
 	for _, x := range all {
@@ -175,7 +178,9 @@ func (c comparison) systems(different error) {
 	}
 	c.Table(t)
 	notes := []string{"median over the runs [lowest to highest]; one run counts once, however many messages it has"}
-	if !slices.ContainsFunc(c.Sides, func(s compare.SideSummary) bool { return s.CostPerMillion != nil }) {
+	if slices.ContainsFunc(c.Sides, func(s compare.SideSummary) bool { return s.CostPerMillion != nil }) {
+		notes = append(notes, "the cost of a million messages is that of --price-per-hour at the measured rate: at a higher rate it is lower")
+	} else {
 		notes = append(notes, "the cost of a million messages is not known: run with --price-per-hour, the price of the servers")
 	}
 	if family == "" {
@@ -281,6 +286,9 @@ func (c comparison) spoken(different error) {
 		if different == nil {
 			says = append(says, c.certain(f))
 		}
+	}
+	if f != nil && slices.ContainsFunc(f.Sides, func(v compare.Values) bool { return v.Marked > 0 }) {
+		say("Do not quote these figures: in some run something other than the system moved them by over a tenth.")
 	}
 	c.Add(layout.Block{Form: layout.Status, Spans: []layout.Span{plain(strings.Join(says, " "))}})
 	says = nil

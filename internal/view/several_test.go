@@ -32,10 +32,16 @@ func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
 	page := htmlOf(t, few)
 	mentions(t, page, "99 % of the messages took at most 1.10 ms with noop, 2.10 ms with chan and 3.10 ms with ring (medians over runs).",
 		"is undecided, and takes at least", "undecided: ", "[1.00 to 1.20 ms]", "A confirmation means the same with all: ", "run with --price-per-hour", "against noop")
-	if !regexp.MustCompile(`(?s)<h1>.*class="status">.*<table class="[^"]*cards">.*<h2[^>]*>percentile by percentile</h2>.*<h2[^>]*>each run</h2>.*all runs in one table`).MatchString(page) {
+	if !regexp.MustCompile(`(?s)<h1>.*class="status">.*<table class="[^"]*cards">.*<h2[^>]*>latency, percentile by percentile</h2>.*<h2[^>]*>each run</h2>.*all runs in one table`).MatchString(page) {
 		t.Error("the order is not: sentence, systems, percentiles, each run")
 	}
 	mentions(t, htmlOf(t, enough), "Compared with noop, chan and ring are worse.", `class="left prose bad" data-name="against noop">worse: send p99`)
+
+	few[0].Result.Verdict.Figures = []result.Figure{{Name: "send.p99", By: "hiccups", Part: 1}}
+	mentions(t, htmlOf(t, few), "Do not quote these figures: in some run something other than the system moved them by over a tenth.</p>")
+	if strings.Contains(page, "Do not quote these") {
+		t.Error("figures that nothing moved are called moved")
+	}
 
 	enough[23].Result.Run.Interrupted = true
 	enough[3].Result.MessagesAll = result.Messages{Sent: 10, Delivered: 8, Lost: 2, Confirmed: 10}
@@ -50,7 +56,7 @@ func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
 	}
 	page = htmlOf(t, enough)
 	mentions(t, page, `data-name="cost of a million"`, "[0.250 to 2.00]", "not known")
-	if strings.Contains(page, "--price-per-hour") {
+	if strings.Contains(page, "run with --price-per-hour") {
 		t.Error("the page asks for a price that it has")
 	}
 }

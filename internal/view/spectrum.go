@@ -3,6 +3,7 @@ package view
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,8 +33,8 @@ func (t *single) spectra() {
 		return // nothing to draw
 	}
 	t.Gap()
-	t.Chapter("percentile by percentile")
-	says := howToRead
+	t.Chapter("latency, percentile by percentile")
+	says := howToRead(append([]string{"has too few samples"}, withheldBy(t.r)...))
 	if len(t.Totals) > 0 {
 		says = "A thin line has all samples, a thick one joins the percentiles of the table. " + says
 	}
@@ -62,9 +63,12 @@ func (t *single) spectra() {
 // directions are the kinds of latency, in page order.
 var directions = [...]string{"send", "rtt", "e2e"}
 
-// howToRead explains what all percentile charts have in common.
-const howToRead = "Bands are 95 % intervals. A band without an upper end reaches the top; a gap has no interval. Dashed, with hollow dots: too few samples, do not quote; " +
-	"the last dot is the largest of this run. An arrow: at least so much, because messages that never came count with their age."
+// howToRead explains what all percentile charts of a run have in common. hollow are the reasons not to quote a figure.
+func howToRead(hollow []string) string {
+	return "Bands are 95 % intervals. A band without an upper end reaches the top; a gap has no interval. " +
+		"Dashed, with hollow dots: do not quote it, because it " + strings.Join(hollow, ", or ") + "; the last dot is the largest of this run. " +
+		"An arrow: at least so much, because messages that never came count with their age."
+}
 
 const mostColours = 6
 
@@ -86,7 +90,7 @@ func (t *single) spectrum(id, group, title, caption string, of []plotted) {
 // spectrum draws distributions by percentile on an axis of nines. For a single run (t not nil) it adds the
 // objectives of a direction and the host's scheduling stalls.
 func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []plotted) {
-	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: id, Title: title, Height: high}}
+	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: id, Title: title, Height: high, Heads: []string{"percentile", "ns", "low_ns", "high_ns", "samples"}}}
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
 	var says []string
 	for i, x := range of {
@@ -193,7 +197,7 @@ func (t *single) hiccups(b *bounded) (line plot.Line, text string, ok bool) {
 		at = min(at, b.end)
 		text := percent(x.p) + " " + quantity.Time(x.ns)
 		says = append(says, text)
-		line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.ns), Text: "stalls of the host " + text})
+		line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.ns), Text: "stalls of the host " + text, Row: plot.Row(x.p, float64(x.ns), math.NaN(), math.NaN(), float64(h.Count))})
 		if x.ns > 0 {
 			b.least, b.most = min(b.least, float64(x.ns)), max(b.most, float64(x.ns))
 		}
@@ -217,7 +221,14 @@ func (b *bounded) lines(class string, series int, curve []curved) (band plot.Ban
 	blurred := faint
 	for _, x := range curve {
 		row := x.row
-		point := plot.Point{X: x.at, Y: float64(row.NS), Text: x.text}
+		low, high := known(row.LoNS), known(row.HiNS)
+		if !row.Supported || row.P == 100 {
+			low, high = math.NaN(), math.NaN() // as in the table
+		}
+		point := plot.Point{X: x.at, Y: float64(row.NS), Text: x.text, Row: plot.Row(row.P, float64(row.NS), low, high)}
+		if x.samples > 0 {
+			point.Row += "," + strconv.FormatUint(x.samples, 10)
+		}
 		b.take(x.at, point.Y)
 		switch {
 		case row.AtLeast:
@@ -277,7 +288,8 @@ type curved struct {
 	row  *result.Percentile
 	text string
 
-	limited bool // cannot be quoted
+	limited bool   // cannot be quoted
+	samples uint64 // behind it; 0: it is of several runs
 }
 
 // curve returns the percentiles of a distribution as far as its samples reach, and its maximum at the end.
@@ -301,8 +313,9 @@ func (x plotted) curve() []curved {
 		if between := c.between(row.P).Text; between != "" {
 			text += " (95 %: " + between + ")"
 		}
-		text += " of " + quantity.Count(x.c.d.Count+x.c.d.Censored)
-		out = append(out, curved{at, row, text, strings.HasPrefix(c.figure(x.r, row.P).Text, "!")})
+		samples := c.d.Count + c.d.Censored
+		text += " of " + quantity.Count(samples)
+		out = append(out, curved{at, row, text, strings.HasPrefix(c.figure(x.r, row.P).Text, "!"), samples})
 	}
 	return out
 }

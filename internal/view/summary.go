@@ -61,7 +61,7 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 	for _, s := range o.Searches {
 		p.Labelled("capacity", plain(s.Dir+": "+Came(s.Report, answer(s.Report))))
 	}
-	if label, text := repeatedHeadline(entries); text != "" {
+	if label, text := repeatedHeadline(entries); text != "" && !o.spoken {
 		p.Labelled(label, plain(text))
 	}
 	sum := new(result.Result)

@@ -29,13 +29,14 @@ type Options struct {
 	Rest        int       // overviews: planned runs that did not complete; also 0 if no plan is known
 	Searches    []*Search // overviews: the searches that the runs belong to
 	Fleet       *Fleet    // how the run's agents met; nil: unknown, or no agents
+	Link        Linking   // HTML: to the pages of runs
 
 	lone  bool   // only run of its page, which has the short answer
 	first string // of a lone run with the answer first: path of its scenario
 	drawn string // HTML: prefix of the ids of a run's charts
 
-	files []string // HTML: what lies beside the run's page
-	above bool     // HTML: the page lies above the folders of its runs
+	files  []string // HTML: what lies beside the run's page
+	spoken bool     // HTML: the main figure of the runs was said
 }
 
 // A Fleet has the flags that repeat a run on agents.

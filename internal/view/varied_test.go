@@ -122,7 +122,7 @@ func TestRepeatsDrawnAsOneCurve(t *testing.T) {
 		t.Errorf("the chart of rates: %s", rate)
 	}
 	curves := chart(page, "shift1")
-	mentions(t, curves, ">p1</li>", ">p8</li>", "p8 50 %: 2.00 ms, runs 1.00 ms to 3.00 ms")
+	mentions(t, curves, ">p1</li>", ">p8</li>", "p8 50 %: 2.00 ms, median of 3 runs (1.00 to 3.00 ms)")
 	if n := strings.Count(curves, `class="band `); n != 2 {
 		t.Errorf("%d bands are drawn; want one for each scenario", n)
 	}

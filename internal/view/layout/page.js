@@ -19,6 +19,14 @@
   };
   const put = (e, attributes) => { for (const a in attributes) e.setAttribute(a, attributes[a]); };
   const place = (v) => String(Math.round(v * 10) / 10);
+  // bubble holds the values under the cursor, which a screen reader reads out.
+  const bubble = (figure) => {
+    const tip = make("div", "tip");
+    tip.hidden = true;
+    tip.setAttribute("role", "status");
+    figure.append(tip);
+    return tip;
+  };
 
   // Values in words, as the rest of the page has them.
   const commas = (s) => {
@@ -218,7 +226,7 @@
     const c = v.chart;
     const whole = { min: c.y[0], max: c.y[1], log: c.log, ticks: v.ticks };
     if (c.heat || (!zoomed && hidden.get(v.figure).size === 0)) return whole;
-    const values = seen(v, x).concat(c.rules);
+    const values = seen(v, x).concat(v.rules.filter(([, , n]) => !hidden.get(v.figure).has(n)).map(([, at]) => at));
     if (!values.some((y) => y > 0)) return whole;
     const most = values.reduce((a, b) => Math.max(a, b), 0);
     return c.log ? logarithmic(values.reduce((a, b) => (b > 0 ? Math.min(a, b) : a), most), most) : linear(most, c.unit);
@@ -284,6 +292,7 @@
           if (l.y[i] !== null && from <= x.max && at >= x.min && (!last || at >= last[0])) last = [at, toY(v, y, l.y[i])];
         });
       }
+      for (const [, value, n] of v.rules) if (n === Number(e.dataset.n)) last = [x.max, toY(v, y, value)];
       e.classList.toggle("off", !last || hidden.get(v.figure).has(Number(e.dataset.n)));
       return [e, last];
     }).filter(([, last]) => last).sort((a, b) => a[1][1] - b[1][1]);
@@ -293,11 +302,7 @@
       lowest = Math.max(py, lowest + 12);
       put(e, { x: place(toX(x, at) + 6 + aside), y: place(lowest + 4) });
     }
-    v.rules.forEach((r, i) => {
-      const at = toY(v, y, c.rules[i]);
-      r[0].setAttribute("d", "M" + frame.left + " " + place(at) + "H" + (frame.width - frame.right));
-      r[1].setAttribute("y", place(at - 5 < frame.top + 12 ? at + 14 : at - 5));
-    });
+    for (const [path, value] of v.rules) path.setAttribute("d", "M" + frame.left + " " + place(toY(v, y, value)) + "H" + (frame.width - frame.right));
     band(v);
   };
 
@@ -525,14 +530,11 @@
     v.moved.forEach(clipped);
     v.lines.forEach((l) => l.path && clipped(l.path));
     v.numbers = [...svg.querySelectorAll("text.number")];
-    const texts = [...svg.querySelectorAll("text.rule")];
-    v.rules = [...svg.querySelectorAll("path.rule")].map((p, i) => [p, texts[i]]);
+    v.rules = [...svg.querySelectorAll("path.rule")].map((p, i) => [p, chart.rules[i], Number(p.dataset.n)]);
     v.band = draw("rect", { class: "chosen off", x: 0, y: frame.top, width: 0, height: base(v) - frame.top });
     v.cursor = draw("path", { class: "cursor off" });
     svg.append(v.band, v.cursor);
-    v.tip = make("div", "tip");
-    v.tip.hidden = true;
-    figure.append(v.tip);
+    v.tip = bubble(figure);
     svg.classList.add("live");
     svg.setAttribute("tabindex", "0");
 
@@ -596,31 +598,37 @@
   };
 
   // Other charts with dots say the values at the nearest place of the X axis.
+  const crossed = [];
   const dotted = (svg, figure) => {
     const all = [...svg.querySelectorAll("g[data-n] > *")].map((e) => {
       const box = e.getBBox(), text = e.querySelector("title");
       if (text) text.remove(); // the browser would show it over the values
-      return { n: Number(e.parentNode.dataset.n), x: box.x + box.width / 2, text: text ? text.textContent : "" };
+      return { n: Number(e.parentNode.dataset.n), x: box.x + box.width / 2, text: text ? text.textContent : "", v: (e.dataset.v || "").split(",") };
     }).filter((d) => d.text);
     figure.dots = all;
     if (!all.length) return;
     const places = [...new Set(all.map((d) => Math.round(d.x)))].sort((a, b) => a - b);
-    const tip = make("div", "tip"), cursor = draw("path", { class: "cursor off" });
-    tip.hidden = true;
+    const tip = bubble(figure), cursor = draw("path", { class: "cursor off" });
     svg.append(cursor);
-    figure.append(tip);
     let at = 0;
+    // cross shows a value of the X axis on this chart, and on the others that have it.
+    const own = { heads: svg.dataset.heads, cross: (x) => {
+      cursor.classList.toggle("off", x === undefined);
+      if (x !== undefined) put(cursor, { d: "M" + place(x) + " " + frame.top + "V" + (svg.viewBox.baseVal.height - frame.bottom) });
+    }, find: (v) => (all.find((d) => d.v[0] === v) || {}).x };
+    const cross = (x, v) => { for (const c of crossed) if (c === own || c.heads && c.heads === own.heads) c.cross(c === own ? x : c.find(v)); };
+    crossed.push(own);
     const leave = () => {
       tip.hidden = true;
-      cursor.classList.add("off");
+      cross();
     };
     const say = (i) => {
       at = Math.max(0, Math.min(places.length - 1, i));
       const off = hidden.get(figure);
-      tip.replaceChildren(...all.filter((d) => Math.abs(d.x - places[at]) <= 1 && !off.has(d.n)).map((d) => make("div", "", d.text)));
+      const here = all.filter((d) => Math.abs(d.x - places[at]) <= 1 && !off.has(d.n));
+      tip.replaceChildren(...here.map((d) => make("div", "", d.text)));
+      cross(places[at], here.length ? here[0].v[0] : "");
       const box = svg.getBoundingClientRect(), outer = figure.getBoundingClientRect(), scale = box.width / frame.width;
-      put(cursor, { d: "M" + places[at] + " " + frame.top + "V" + (svg.viewBox.baseVal.height - frame.bottom) });
-      cursor.classList.remove("off");
       tip.hidden = false;
       const left = places[at] * scale + box.left - outer.left;
       tip.style.top = (box.top - outer.top + 8) + "px";
@@ -679,7 +687,9 @@
         if (!l.dots) l.y.forEach((y, i) => rows.push([chart.names[l.n - 1] || "", before.x[i], before.to ? before.to[i] : "", y === null ? "" : y]));
       }
     } else {
-      rows.push(["value"], ...(figure.dots || []).map((d) => [d.text]));
+      const svg = figure.querySelector("svg"), names = [...figure.querySelectorAll(".legend li")].map((li) => li.textContent);
+      const heads = svg.dataset.heads ? svg.dataset.heads.split(",") : [];
+      rows.push(["series", ...heads, "says"], ...(figure.dots || []).map((d) => [names[d.n - 1] || "", ...(heads.length ? d.v : []), d.text]));
     }
     return rows.map((r) => r.map((v) => cell(String(v))).join(",") + "\n").join("");
   };

@@ -12,8 +12,8 @@ type numbered struct {
 	x, y float64
 }
 
-// numbers writes the numbers of legend entries, a sign beside their colours: at the end of each line, left of signed
-// points, and in bars. A chart of one entry needs none.
+// numbers writes the numbers of legend entries, a sign beside their colours: at the end of each line and
+// rule, left of signed points, and in bars. A chart of one entry needs none.
 func (p *pen) numbers() {
 	var ends []numbered
 	signed := map[float64][]numbered{} // by the place on the X axis
@@ -46,6 +46,11 @@ func (p *pen) numbers() {
 			ends = append(ends, end)
 		case end.x >= ends[i].x: // of a line in parts the last
 			ends[i] = end
+		}
+	}
+	for _, r := range p.chart.Rules {
+		if r.Series > 0 && p.chart.Drawn(r) {
+			ends = append(ends, numbered{r.Series, width - right, p.y(r.Y)})
 		}
 	}
 	if len(ends) < 2 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // longTick is how many characters a phone shows beside the Y axis in its usual size.
@@ -43,6 +44,7 @@ type Chart struct {
 	Under   []Mark // in a strip under the X axis; nil: no strip
 	Later   bool   // a script draws the lines, and knows the columns
 	Columns []Column
+	Heads   []string // of the values of its dots, for a script; the first is the place on the X axis
 }
 
 // A Frame is the margins of a chart around its axes, in its units.
@@ -74,11 +76,12 @@ type Cell struct {
 // Levels is the number of shades in a heat map.
 const Levels = 6
 
-// A Rule is a labelled horizontal line through the whole chart.
+// A Rule is a horizontal line through the whole chart. Its name stands in the legend, where no curve crosses it.
 type Rule struct {
-	Y     float64
-	Text  string
-	Class string
+	Y      float64
+	Text   string // shown on hover
+	Class  string
+	Series int // as in a Line
 }
 
 // A Span shades a chart between two values of its X axis.
@@ -117,6 +120,7 @@ type Point struct {
 	Wide float64 // width of a step from X on
 	Text string  // shown on hover
 	Form Form
+	Row  string // its values under Heads, see Row
 
 	// Ends of an interval, drawn as a whisker through the dot. An infinite one is open; equal ones draw none.
 	Low, High float64
@@ -158,7 +162,11 @@ func (c *Chart) SVG() string {
 		p.low = strip
 		p.high -= strip
 	}
-	p.linef(`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d">`, width, c.Height, escape(c.ID), escape(c.ID))
+	heads := ""
+	if c.Heads != nil {
+		heads = ` data-heads="` + escape(strings.Join(c.Heads, ",")) + `"`
+	}
+	p.linef(`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d"%s>`, width, c.Height, escape(c.ID), escape(c.ID), heads)
 	p.linef(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, escape(c.ID), escape(c.Title), escape(c.ID), escape(c.Desc))
 	p.group("back", len(c.Spans)+len(c.Cells), func() { p.spans(); p.cells() })
 	p.group("ticks", 1, p.grid)
@@ -246,18 +254,11 @@ func (p *pen) cells() {
 	}
 }
 
-// rule draws a line through the chart, with its label above.
+// rule draws a line through the chart.
 func (p *pen) rule(r Rule) {
-	if !p.chart.Drawn(r) {
-		return
+	if p.chart.Drawn(r) {
+		p.linef(`<path class="rule %s" d="M%d %sH%d"%s><title>%s</title></path>`, escape(r.Class), left, num(p.y(r.Y)), width-right, series(r.Series), escape(r.Text))
 	}
-	y := p.y(r.Y)
-	p.linef(`<path class="rule %s" d="M%d %sH%d"><title>%s</title></path>`, escape(r.Class), left, num(y), width-right, escape(r.Text))
-	above := y - 5
-	if above < top+12 {
-		above = y + 14
-	}
-	p.linef(`<text class="end rule" x="%d" y="%s">%s</text>`, width-right-4, num(above), escape(r.Text))
 }
 
 // under draws the strip under the X axis: the marks of each class as one path.
@@ -290,11 +291,14 @@ func (p *pen) together(marks []Mark, one func(*path, Mark)) {
 }
 
 func (p *pen) spans() {
+	free := 0.0 // from where on no name stands
 	for _, s := range p.chart.Spans {
 		from, to := p.x(s.From), p.x(s.To)
 		p.linef(`<rect class="%s" x="%s" y="%d" width="%s" height="%s"/>`, strings.TrimSpace("span "+escape(s.Class)), num(from), top, num(math.Max(1, to-from)), num(p.high))
-		if to-from > 9*float64(len(s.Text)) {
+		name := 9 * float64(len(s.Text))
+		if to-from > name || s.Class == "fault" && name > 0 && from >= free && from+name < width-right { // a short fault has a name all the same
 			p.linef(`<text class="faint n" x="%s" y="%d">%s</text>`, num(from+4), top+14, escape(s.Text))
+			free = from + name
 		}
 	}
 }
@@ -329,9 +333,17 @@ func (p *pen) grid() {
 			p.linef(`<text class="%s" x="%d" y="%s">%s</text>`, class, left-7, num(y+4), escape(t.Text))
 		}
 	}
+	room := math.Inf(1) // on a narrow screen: where the name to the right begins
+	crowded := map[int]bool{}
+	for i, t := range slices.Backward(p.chart.X.Ticks) {
+		at, half := p.x(t.At), 6.5*float64(utf8.RuneCountInString(t.Text))
+		if crowded[i] = len(p.chart.X.Ticks) > 6 && i%2 == 1 || at+half > room; !crowded[i] {
+			room = at - half
+		}
+	}
 	for i, t := range p.chart.X.Ticks {
 		class := "mid"
-		if len(p.chart.X.Ticks) > 6 && i%2 == 1 {
+		if crowded[i] {
 			class = "mid n" // narrow screens have no room for it
 		}
 		p.linef(`<text class="%s" x="%s" y="%s">%s</text>`, class, num(p.x(t.At)), num(base+p.low+21), escape(t.Text))
@@ -441,21 +453,35 @@ func (p *pen) dots(l Line) {
 			continue
 		}
 		x, y := p.x(at.X), p.y(at.Y)
-		says := "<title>" + escape(at.Text) + "</title>"
+		says, row := "<title>"+escape(at.Text)+"</title>", ""
+		if at.Row != "" {
+			row = ` data-v="` + escape(at.Row) + `"`
+		}
 		switch at.Form {
 		case Full:
-			p.linef(`<circle class="dot" cx="%s" cy="%s" r="3.5">%s</circle>`, num(x), num(y), says)
+			p.linef(`<circle class="dot" cx="%s" cy="%s" r="3.5"%s>%s</circle>`, num(x), num(y), row, says)
 		case Hollow:
-			p.linef(`<circle class="hollow" cx="%s" cy="%s" r="3.5">%s</circle>`, num(x), num(y), says)
+			p.linef(`<circle class="hollow" cx="%s" cy="%s" r="3.5"%s>%s</circle>`, num(x), num(y), row, says)
 		case Square:
-			p.linef(`<rect class="square" x="%s" y="%s" width="8" height="8">%s</rect>`, num(x-4), num(y-4), says)
+			p.linef(`<rect class="square" x="%s" y="%s" width="8" height="8"%s>%s</rect>`, num(x-4), num(y-4), row, says)
 		case Cross:
-			p.linef(`<path class="hollow" d="M%s %sl7 7m0-7l-7 7">%s</path>`, num(x-3.5), num(y-3.5), says)
+			p.linef(`<path class="hollow" d="M%s %sl7 7m0-7l-7 7"%s>%s</path>`, num(x-3.5), num(y-3.5), row, says)
 		case Upward:
-			p.linef(`<path class="hollow" d="M%s %sl5 9h-10Z">%s</path>`, num(x), num(y-5), says)
+			p.linef(`<path class="hollow" d="M%s %sl5 9h-10Z"%s>%s</path>`, num(x), num(y-5), row, says)
 		}
 	}
 	p.linef("</g>")
+}
+
+// Row is the values of a dot; NaN: none.
+func Row(values ...float64) string {
+	said := make([]string, len(values))
+	for i, v := range values {
+		if !math.IsNaN(v) {
+			said[i] = strconv.FormatFloat(v, 'f', -1, 64)
+		}
+	}
+	return strings.Join(said, ",")
 }
 
 // marks draws tall marks, each with its text, and the others of a class as one path.

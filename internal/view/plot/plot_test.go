@@ -45,14 +45,14 @@ func example() *Chart {
 		Spans: []Span{{0, 2, "warm-up", ""}, {8, nan, "drain", ""}},
 		Bands: []Band{{"s1", []BandPoint{{0, 1, 10}, {1, 2, inf}, {2, nan, 3}, {3, 1, 2}, {4, 0, 9}}, 1}},
 		Lines: []Line{
-			{Class: "s1", Points: []Point{{X: 0, Y: 10}, {X: 1, Y: nan}, {X: 2, Y: 100}, {X: 3, Y: nan}, {X: 4, Y: 5}, {X: 5, Y: -3}}},
+			{Class: "s1", Series: 6, Points: []Point{{X: 0, Y: 10}, {X: 1, Y: nan}, {X: 2, Y: 100}, {X: 3, Y: nan}, {X: 4, Y: 5}, {X: 5, Y: -3}}},
 			{Class: "s2", Dots: true, Points: []Point{{X: 1, Y: 1, Text: "<x>"}, {X: 2, Y: 2, Form: Hollow}, {X: 3, Y: inf, Form: Upward}, {X: 6, Y: 3, Form: Square}, {X: 4, Y: nan}}},
 		},
 		Marks:   []Mark{{X: 5, Text: "<gc>", Class: "often"}, {X: nan, Text: "y", Tall: true}},
 		Columns: []Column{{0, 1, "a<b"}},
 		Cells:   []Cell{{0, 1, 10, 20, 3, false}, {1, nan, 5, 2, 99, true}, {1, 2, 5, inf, -1, true}},
 		Bars:    []Bar{{From: 1, To: 2, Y: 100, Class: "s1 weak", Series: 1, Text: "<bar>"}, {From: 2, To: 3, Y: nan}, {From: 3, To: nan, Y: 5}, {From: 4, To: 5, Y: inf}},
-		Rules:   []Rule{{50, "limit <=", "slo"}, {nan, "none", ""}, {1e9, "beyond", ""}},
+		Rules:   []Rule{{50, "limit <=", "slo", 7}, {nan, "none", "", 8}, {1e9, "beyond", "", 9}},
 		Under:   []Mark{{X: 2, To: 3, Text: "<stall>", Class: "stall"}, {X: nan, To: inf}},
 	}
 }
@@ -69,14 +69,15 @@ func TestChartIsAlwaysWellFormed(t *testing.T) {
 	wellFormed(t, (&Chart{Height: 100}).SVG())
 }
 
-// TestRuleBeyondAxisIsNotDrawn: at the edge it would say that the limit is there.
+// TestRuleBeyondAxisIsNotDrawn: at the edge it would say that the limit is there. A rule has no text in the chart, where
+// curves would cross it, but its number in the legend.
 func TestRuleBeyondAxisIsNotDrawn(t *testing.T) {
 	t.Parallel()
 	svg := example().SVG()
 	if n := strings.Count(svg, `<path class="rule `); n != 1 {
 		t.Errorf("%d rules are drawn; want the one within the axis", n)
 	}
-	for what, want := range map[string]int{`class="heat h3"`: 1, `class="heat h6"`: 0, `class="heat apart h1"`: 1, `class="square"`: 1, `<path class="stall"`: 1, `<rect class="bar"`: 2} {
+	for what, want := range map[string]int{`class="heat h3"`: 1, `class="heat h6"`: 0, `class="heat apart h1"`: 1, `class="square"`: 1, `<path class="stall"`: 1, `<rect class="bar"`: 2, `>7</text>`: 1, `>9</text>`: 0, `limit &lt;=</title>`: 1, `limit`: 1} {
 		if got := strings.Count(svg, what); got != want {
 			t.Errorf("%d times %s; want %d", got, what, want)
 		}
@@ -90,6 +91,20 @@ func TestStripBelowAxisAvoidsTicks(t *testing.T) {
 	c := &Chart{Height: 180, X: Linear(0, 10, 5, "", words), Y: Linear(0, 100, 5, "", words), Under: []Mark{}}
 	if svg := c.SVG(); !strings.Contains(svg, `d="M76 26V116H690"`) || !strings.Contains(svg, `x="76" y="147">0<`) {
 		t.Errorf("the axis is not ten units higher, or its ticks are elsewhere:\n%s", svg)
+	}
+}
+
+// A fault of seconds in a run of hours is named too, unless its name would lie on another.
+func TestShortFaultIsNamed(t *testing.T) {
+	t.Parallel()
+	c := &Chart{Height: 180, X: Linear(0, 1000, 5, "", words), Y: Linear(0, 100, 5, "", words), Spans: []Span{
+		{0, 1, "warm-up", ""}, {200, 201, "first", "fault"}, {220, 221, "second", "fault"}, {990, 991, "last", "fault"},
+	}}
+	svg := c.SVG()
+	for name, want := range map[string]bool{"first": true, "second": false, "last": false, "warm-up": false} {
+		if strings.Contains(svg, ">"+name+"<") != want {
+			t.Errorf("%s is named: %v", name, !want)
+		}
 	}
 }
 
