@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/weirmq/weir/internal/chromium"
 	"github.com/weirmq/weir/result"
@@ -81,6 +83,18 @@ func (b *browser) says(expression, want string) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	b.t.Errorf("%s says %q, want %q", expression, got, want)
+}
+
+// reach presses the tab key until a condition holds.
+func (b *browser) reach(condition string) {
+	b.t.Helper()
+	for range 80 {
+		b.do(chromedp.KeyEvent("\t"))
+		if b.text(condition) == "true" {
+			return
+		}
+	}
+	b.t.Fatalf("no tab leads to %s", condition)
 }
 
 // shot keeps a picture where WEIR_SCREENSHOTS names a folder, as wide as a desk or a
@@ -273,7 +287,8 @@ func TestBrowserStartsRun(t *testing.T) {
 	b.says(`location.pathname`, "/live")
 	b.says(`document.querySelector('form[action="/stop"] button').textContent`, "Stop it") // once its files are there
 	b.fits()
-	b.do(chromedp.Click(`form[action="/stop"] button`, chromedp.ByQuery))
+	b.reach(`document.activeElement.closest("#stop") !== null`)
+	b.do(chromedp.KeyEvent("\r"))
 	b.says(`location.pathname`, "/start")
 	b.quiet()
 }
@@ -298,6 +313,30 @@ func TestBrowserPagesWorkWithoutScripts(t *testing.T) {
 	b.do(chromedp.Navigate(srv.URL + "/run?dir=fast/r01"))
 	b.says(`document.querySelectorAll("h1").length`, "1")
 	b.fits()
+	// A word opens its meaning, by pointer and by key, and Escape closes it.
+	const open = `[...document.querySelectorAll("[popover]:popover-open")].map(e => e.querySelector("b").textContent).join()`
+	b.says(open, "")
+	b.do(chromedp.Click("button.word", chromedp.ByQuery))
+	first := b.text(`document.querySelector("#" + document.querySelector("button.word").getAttribute("popovertarget") + " b").textContent`)
+	b.says(open, first)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.says(open, "")
+	b.do(chromedp.Focus("button.word", chromedp.ByQuery), chromedp.KeyEvent("\r"))
+	b.says(open, first)
+	b.quiet()
+}
+
+// The page of a suite leads to its runs, and has its pictures without scripts.
+func TestBrowserSuitePage(t *testing.T) {
+	b := browsing(t)
+	srv := serving(t, repeated(t), Options{})
+	b.do(emulation.SetScriptExecutionDisabled(true), chromedp.Navigate(srv.URL+"/"), chromedp.Click(`a[href="/suite?dir=again"]`, chromedp.ByQuery))
+	b.says(`document.querySelector("h1").textContent`, "suite small")
+	b.says(`document.querySelectorAll("svg.chart .inside").length`, "2")
+	b.fits()
+	b.shot("suite")
+	b.do(chromedp.Click(`td a`, chromedp.ByQuery))
+	b.says(`location.pathname`, "/run")
 	b.quiet()
 }
 
@@ -307,23 +346,13 @@ func TestBrowserListKeyboardNavigation(t *testing.T) {
 	b.do(chromedp.Navigate(srv.URL+"/"), chromedp.Focus("#q"), chromedp.KeyEvent("driver:kafka\r"))
 	b.says(`document.querySelectorAll("#runs tbody tr").length`, "5")
 	// The head of a column, the marks of a run, and its name follow each other.
-	reach := func(condition string) {
-		t.Helper()
-		for range 80 {
-			b.do(chromedp.KeyEvent("\t"))
-			if b.text(condition) == "true" {
-				return
-			}
-		}
-		t.Fatalf("no tab leads to %s", condition)
-	}
-	reach(`document.activeElement.textContent.trim() === "p99"`)
+	b.reach(`document.activeElement.textContent.trim() === "p99"`)
 	b.do(chromedp.KeyEvent("\r"))
 	b.says(`document.querySelector('th[aria-sort="ascending"]')?.textContent.trim().startsWith("p99")`, "true")
-	reach(`document.activeElement.name === "a" && document.activeElement.type === "checkbox"`)
+	b.reach(`document.activeElement.name === "a" && document.activeElement.type === "checkbox"`)
 	b.do(chromedp.KeyEvent(" "))
 	b.says(`document.querySelectorAll("#runs input:checked").length`, "1")
-	reach(`document.activeElement.closest("th.name") !== null`)
+	b.reach(`document.activeElement.closest("th.name") !== null`)
 	b.do(chromedp.KeyEvent("\r"))
 	b.says(`location.pathname`, "/run")
 	b.quiet()
@@ -333,15 +362,24 @@ func TestInABrowserPagesAreAccessible(t *testing.T) {
 	b := browsing(t)
 	axe := chromium.Axe(t)
 	dir := several(t)
-	begins(t, filepath.Join(dir, "now")).second(900, 100_000)
+	g := begins(t, filepath.Join(dir, "now"))
+	g.second(900, 100_000)
+	g.second(800, 90_000)
+	if err := errors.Join(g.folder.AppendEvent(eventOf("paused")), os.WriteFile(filepath.Join(g.dir, result.FileScenario), []byte("name: going\nmeasure: 1m\nslo: [e2e.p99 <= 1ms]\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	suites := repeated(t)
 	site, _ := published(t, several(t))
+	suiteSite, _ := published(t, suites)
 	st := starter()
 	defer st.Close()
 	srv := serving(t, dir, Options{Token: "letmein", Starter: st})
+	suiteSrv := serving(t, suites, Options{})
 	b.do(chromedp.Navigate(srv.URL + "/?token=letmein"))
 	for _, page := range []string{
 		srv.URL + "/", srv.URL + "/?system=nats", srv.URL + "/history?system=nats", srv.URL + "/live?dir=now", srv.URL + "/compare?a=fast&b=slow",
 		srv.URL + "/capacity?dir=search", srv.URL + "/start", srv.URL + "/compare?a=fast/r01&b=fast/r01", "file://" + filepath.Join(site, "index.html"),
+		suiteSrv.URL + "/", suiteSrv.URL + "/suite?dir=again", "file://" + filepath.Join(suiteSite, "index.html"),
 	} {
 		b.do(chromedp.Navigate(page))
 		t.Log(page, b.text(`document.querySelector("h1").textContent`))

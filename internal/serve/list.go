@@ -35,6 +35,9 @@ var ownStyle string
 // perPage is the number of rows in a list.
 const perPage = 100
 
+// betweenReads is between two looks of a browser that has no run to show yet.
+const betweenReads = time.Second
+
 // running is how recently the files of a run without a result must have changed for it to count as running.
 const running = 10 * time.Second
 
@@ -69,6 +72,7 @@ type listView struct {
 	History            string // URL of the history of these runs
 	Searches           []rowView
 	Folders            []string // folders of the rows
+	Reading            bool     // there may be more
 
 	// For published pages.
 	Static              bool
@@ -88,6 +92,7 @@ type headView struct {
 // A rowView is a formatted row of the list.
 type rowView struct {
 	index.Row
+	About               string // the scenario, or what a search or a suite is of, where the name does not say it
 	Toggle              string // URL that opens or closes the row of several
 	Inside              bool   // of an open row
 	Marks               bool   // can be marked for a comparison
@@ -102,7 +107,15 @@ type rowView struct {
 
 // frame renders a page.
 func (s *Server) frame(f frame) (answer, error) {
-	t, err := template.New("page").Funcs(template.FuncMap{"count": func(n int) string { return quantity.Count(uint64(n)) }}).Parse(pageFrame)
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"count": func(n int) string { return quantity.Count(uint64(n)) },
+		"none": func(cell string) string { // the class of a cell that a phone leaves out
+			if cell == "" || cell == "-" {
+				return " none"
+			}
+			return ""
+		},
+	}).Parse(pageFrame)
 	if err != nil {
 		return answer{}, fmt.Errorf("the frame of a page: %w", err)
 	}
@@ -154,11 +167,18 @@ func (s *Server) list(r *http.Request) (answer, error) {
 		a.status = http.StatusBadRequest
 		return a, err
 	}
+	l.Reading = going
 	switch {
 	case going:
 		l.Note = "weir looks for new runs. Load the page again to see them."
 		if so.Read > 0 || l.Total == 0 {
 			l.Note = fmt.Sprintf("weir is reading the folder: %s read so far. Load the page again to see more.", quantity.Counted(so.Read, "run", "runs"))
+		}
+		if len(l.Rows) == 0 && len(filters(q)) == 0 { // nothing is marked or typed yet
+			l.Note = fmt.Sprintf("weir is reading the folder: %s read so far. The list follows.", quantity.Counted(so.Read, "run", "runs"))
+			a, err := s.frame(frame{Title: "Runs", List: l})
+			a.refresh = betweenReads
+			return a, err
 		}
 	case so.Beyond:
 		l.Note = "The folder holds more runs than weir lists. Serve a part of it."
@@ -254,7 +274,6 @@ func heads(q index.Query) []headView {
 	var out []headView
 	for _, h := range []struct{ text, class, sort, sorted string }{
 		{"run", "left", "name", "ascending"},
-		{"scenario", "left", "scenario", "ascending"},
 		{"system", "left", "system", "ascending"},
 		{"began", "left", "newest", "descending"},
 		{"verdict", "left", "verdict", "descending"},
@@ -302,9 +321,12 @@ func filters(q index.Query) url.Values {
 
 // viewOf formats a row.
 func viewOf(r index.Row) rowView {
-	v := rowView{Row: r, Marks: r.Kind.Runs() && r.Members == 0, LostText: "-", FailText: "-", When: "unknown", State: strings.ToUpper(r.Status), Objectives: r.SLO, Sent: "-", Came: "-", Median: "-", High: "-", Tails: "-"}
+	v := rowView{Row: r, Marks: r.Kind.Runs() && r.Members == 0 && r.Wrong == "", LostText: "-", FailText: "-", When: "unknown", State: strings.ToUpper(r.Status), Objectives: r.SLO, Sent: "-", Came: "-", Median: "-", High: "-", Tails: "-"}
 	for _, s := range []*string{&v.Name, &v.Scenario, &v.Driver, &v.Server, &v.Guarantee, &v.Wrong} {
 		*s = layout.Printable(*s)
+	}
+	if !strings.HasPrefix(v.Name, v.Scenario) {
+		v.About = v.Scenario
 	}
 	if !r.Started.IsZero() {
 		v.When = r.Started.UTC().Format("2006-01-02 15:04")

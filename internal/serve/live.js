@@ -31,7 +31,7 @@
     return e;
   }
   function draw(id, keys, write, log) {
-    var svg = document.getElementById(id), W = 720, H = svg.viewBox.baseVal.height, left = 76, right = 16, top = 14, bottom = 34, whole = write === count;
+    var svg = document.getElementById(id), W = 720, H = svg.viewBox.baseVal.height, left = 76, right = 34, top = 14, bottom = 34, whole = write === count;
     while (svg.lastChild && svg.lastChild.tagName !== "title") svg.removeChild(svg.lastChild);
     var t0 = Infinity, t1 = -Infinity, hi = -Infinity, lo = Infinity;
     [points, counts].forEach(function (all) { all.forEach(function (p) { t0 = Math.min(t0, p.t); t1 = Math.max(t1, p.t); }); });
@@ -71,16 +71,25 @@
       var line = element(svg, "line", { "class": "mark " + m.kind, x1: x(m.t), x2: x(m.t), y1: top, y2: H - bottom });
       element(line, "title", {}, m.text);
     });
-    keys.forEach(function (k) {
-      var d = "", pen = false, t = 0;
+    var last = []; // the end of each line, where its number stands
+    keys.forEach(function (k, i) {
+      var d = "", pen = false, t = 0, end = null;
       k.of.forEach(function (p) {
         var v = p[k.name];
         if (v === undefined) { pen = false; return; }
         d += (pen && p.t - t < 2.5 ? "L" : "M") + x(p.t).toFixed(1) + " " + y(v).toFixed(1); // no line over seconds without a value
         pen = true;
         t = p.t;
+        end = { n: i + 1, x: x(p.t), y: y(v) };
       });
       element(svg, "path", { "class": "line " + k.paint, d: d });
+      if (end) last.push(end);
+    });
+    var lowest = -Infinity, aside = 0; // those that would lie on each other stand in two columns
+    last.sort(function (a, b) { return a.y - b.y || a.n - b.n; }).forEach(function (e) {
+      aside = e.y < lowest + 24 ? 14 - aside : 0;
+      lowest = Math.max(e.y, lowest + 12);
+      element(svg, "text", { "class": "number", x: e.x + 6 + aside, y: lowest + 4 }, e.n);
     });
   }
   function show() {
@@ -126,7 +135,7 @@
     if (n.from !== undefined) {
       from = n.from;
       measuring = true;
-      marks.push({ t: from, kind: "phase", name: "", text: "end of the warm-up" });
+      marks.push({ t: from, kind: "phase", name: "end of the warm-up", text: "end of the warm-up" });
       Array.prototype.forEach.call(events.children, write);
     }
     (n.points || []).forEach(function (p) {
@@ -160,7 +169,7 @@
       li.told = e;
       var injected = e.kind === "injected";
       if ((injected || e.kind === "fault") && marks.length < 100) {
-        marks.push({ t: e.t, kind: injected ? "fault" : "lost", name: e.name || "", text: instant(e.t, 1) + "  " + e.text });
+        marks.push({ t: e.t, kind: injected ? "fault" : "lost", name: e.name || "fault", text: instant(e.t, 1) + "  " + e.text });
         marks.sort(function (a, b) { return a.t - b.t; });
       }
       write(li);

@@ -352,6 +352,25 @@ func TestAnEmptyFolderSaysSo(t *testing.T) {
 	}
 }
 
+// While weir reads a folder for the first time, the page does not say that it is empty, and loads itself again.
+func TestAFirstVisitWaitsForTheList(t *testing.T) {
+	x, err := index.Open(t.Context(), several(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	s := New(t.Context(), Options{Index: x, Log: slog.New(slog.DiscardHandler)})
+	s.look.going = make(chan struct{}) // a look that does not end
+	srv := httptest.NewServer(s.Handler())
+	defer srv.Close()
+	for at, refresh := range map[string]string{"/": "1", "/?q=fast": ""} {
+		status, head, body := get(t, srv.URL+at, nil)
+		if status != 200 || head.Get("Refresh") != refresh || !strings.Contains(body, "weir is reading the folder: 0 runs read so far.") || strings.Contains(body, "There is no run here yet") || strings.Contains(body, "No run is like that") {
+			t.Errorf("%s: status %d, refresh %q:\n%s", at, status, head.Get("Refresh"), afterStyle(body))
+		}
+	}
+}
+
 // What cannot be read is listed with the reason, and the rest is shown.
 func TestUnreadableRunsSaySo(t *testing.T) {
 	dir := t.TempDir()

@@ -84,6 +84,9 @@ func (e *ending) String() string {
 	return string(e.b)
 }
 
+// interrupted is the exit code of a run that was stopped.
+const interrupted = 130
+
 // folderNamed matches the names of folders that a form may create.
 var folderNamed = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$`)
 
@@ -126,6 +129,9 @@ func (s *Server) startPage(ctx context.Context, v startView) (answer, error) {
 		v.Ended = "with exit code 0"
 		if exit := (*exec.ExitError)(nil); errors.As(of.failed, &exit) && exit.ExitCode() >= 0 {
 			v.Ended = fmt.Sprintf("with exit code %d", exit.ExitCode())
+			if exit.ExitCode() == interrupted {
+				v.Ended = "early: it was stopped"
+			}
 		} else if of.failed != nil {
 			v.Ended = "by " + of.failed.Error()
 		}

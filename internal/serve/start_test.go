@@ -24,7 +24,7 @@ if [ "$2" = --explain ]; then
 	case $s in *bad*) echo 'weir: <b>bad</b> is not known' >&2; exit 2;; esac
 	echo "explained: $s"; exit 0
 fi
-trap 'echo "written"; exit 3' INT
+trap 'echo "written"; exit 130' INT
 echo started
 mkdir "$3" && echo "$s" >"$3/scenario.yaml" && echo '#[Schema: weir.intervals/v1]' >"$3/intervals.hlog"
 while :; do sleep 0.05; done`
@@ -101,12 +101,15 @@ func TestFormStartsAndStopsRun(t *testing.T) {
 	if _, body := post(t, srv, "/start", second, nil); !strings.Contains(body, "a run goes on already (one at a time") {
 		t.Errorf("a second run was not refused:\n%s", afterStyle(body))
 	}
+	if status, _ := post(t, srv, "/stop", nil, func(r *http.Request) { r.Header.Del("Authorization") }); status != 401 || st.folder() != "new" {
+		t.Errorf("a stop without the token: status %d, and the run in %q goes on", status, st.folder())
+	}
 	if status, _ := post(t, srv, "/stop", nil, nil); status != 303 {
 		t.Errorf("a stop: status %d", status)
 	}
 	until(t, "the page says how the run ended", func() bool {
 		_, _, body := get(t, srv.URL+"/start", withToken)
-		return strings.Contains(body, "The run in new ended with exit code 3.") && strings.Contains(body, "started\nwritten")
+		return strings.Contains(body, "The run in new ended early: it was stopped.") && strings.Contains(body, "started\nwritten")
 	})
 }
 
