@@ -1,6 +1,7 @@
 package view
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/internal/chromium"
@@ -13,6 +14,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	ctx := browserOf(t)
 	axe := chromium.Axe(t)
 	one, _ := explored(t)
+	one.Scenario = []byte("name: " + strings.Repeat("wider-than-a-phone-", 10) + "\n")
 	probe := func(rate float64, j capacity.Judgement, ns int64) capacity.Probed {
 		return capacity.Probed{RatePerS: rate, Judgement: j.String(), Verdict: result.Valid, Of: "e2e", Dir: "01", Why: "a reason", Figures: []capacity.Figure{{P: 99, NS: ns, LoNS: new(ns - 1000)}}}
 	}

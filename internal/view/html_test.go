@@ -26,7 +26,7 @@ var allowedParts = map[string]string{
 	"html": "lang", "head": "", "meta": "charset http-equiv content name", "title": "id", "style": "", "body": "", "main": "", "footer": "",
 	"h1": "", "h2": "id", "nav": "aria-label", "a": "href", "h3": "", "p": "class", "span": "class", "ul": "class", "li": "", "div": "class tabindex role aria-label id popover",
 	"dl": "", "dt": "class", "dd": "", "table": "class", "thead": "", "tbody": "", "tr": "", "th": "colspan scope class", "td": "class data-name", "small": "", "template": "", "b": "",
-	"script": "type id", "pre": "", "figure": "", "figcaption": "", "details": "", "summary": "",
+	"script": "type id", "pre": "tabindex", "figure": "", "figcaption": "", "details": "", "summary": "",
 	"svg": "class viewBox role aria-labelledby data-heads", "desc": "id", "g": "class data-n", "path": "class d data-n data-v", "rect": "class x y width height data-v",
 	"circle": "class cx cy r data-v", "text": "class x y data-n",
 }

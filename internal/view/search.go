@@ -239,6 +239,8 @@ func (s *Search) drawn(p *layout.Page, reasons bool, link Linking) {
 		all = all[:mostProbes]
 	}
 	if chart := loaded(r, all); chart != nil && reasons {
+		p.Gap()
+		p.Chapter("the operating range")
 		p.Chart(chart)
 	}
 	p.Gap()

@@ -144,7 +144,7 @@ func TestEachBlockAsHTML(t *testing.T) {
 <div><dt class="on"></dt><dd>goes on</dd></div>
 </dl>
 <h2 id="part-1">chapter</h2>
-<div class="scroll" tabindex="0" role="region" aria-label="table"><table>
+<div class="scroll" tabindex="0" role="group" aria-label="table"><table>
 <thead>
 <tr><th colspan="1" scope="colgroup"></th><th colspan="2" scope="colgroup">group</th><th colspan="1" scope="colgroup"></th></tr>
 <tr><th scope="col" class="left">key</th><th scope="col" class="first">a</th><th scope="col" class="left">b</th><th scope="col" class="left first">says</th></tr>
@@ -155,7 +155,7 @@ func TestEachBlockAsHTML(t *testing.T) {
 </tbody>
 </table></div>
 
-<div class="scroll" tabindex="0" role="region" aria-label="table"><table class="words">
+<div class="scroll" tabindex="0" role="group" aria-label="table"><table class="words">
 <thead>
 <tr><th scope="col" class="left"></th><th scope="col" class="left prose"></th></tr>
 </thead>
