@@ -179,7 +179,7 @@ func TestEachBlockAsHTML(t *testing.T) {
 </figure>
 <details>
 <summary>folded <span class="strong">word</span></summary>
-<pre>as  it is word
+<pre tabindex="0">as  it is word
   two
 </pre>
 </details>
