@@ -39,6 +39,9 @@ func (r *run) identify(ctx context.Context, err error) error {
 		return err
 	}
 	protocol, dialled := protocheck.At(ctx, at)
+	if strings.Contains(err.Error(), alert) {
+		protocol = protocheck.TLS // whatever it answers to others
+	}
 	is := ""
 	switch {
 	case dialled != nil:
@@ -63,11 +66,14 @@ func (r *run) identify(ctx context.Context, err error) error {
 	return &StrangerError{Err: err, Is: is}
 }
 
+// alert is in an error that a TLS server sent.
+const alert = "remote error: tls: "
+
 // refused reports whether the server rejected or missed the client's certificate, by a TLS alert.
 func refused(err error) bool {
-	_, alert, _ := strings.Cut(err.Error(), "remote error: tls: ")
+	_, sent, _ := strings.Cut(err.Error(), alert)
 	for _, says := range []string{"bad certificate", "certificate required", "unknown certificate", "unsupported certificate", "expired certificate"} {
-		if strings.HasPrefix(alert, says) {
+		if strings.HasPrefix(sent, says) {
 			return true
 		}
 	}

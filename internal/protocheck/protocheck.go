@@ -112,6 +112,11 @@ func begins(with string) func([]byte) bool {
 	return func(b []byte) bool { return bytes.HasPrefix(b, []byte(with)) }
 }
 
+// refusesPlainText reports whether an answer in HTTP says that the server expects TLS, as Go, nginx and Apache do.
+func refusesPlainText(b []byte) bool {
+	return begins("HTTP/1.")(b) && bytes.Contains(b, []byte(" 400 ")) && (bytes.Contains(b, []byte("HTTPS")) || bytes.Contains(b, []byte("SSL-enabled")))
+}
+
 // at matches bytes at an offset of the answer.
 func at(offset int, want string) func([]byte) bool {
 	return func(b []byte) bool { return len(b) >= offset && bytes.HasPrefix(b[offset:], []byte(want)) }
@@ -135,6 +140,7 @@ func questions() []question {
 	text := []byte("GET / HTTP/1.0\r\n\r\n")
 	return []question{
 		{"MongoDB", mongoHello(), at(12, "\xdd\x07\x00\x00")}, // it also answers browsers in HTTP
+		{TLS, text, refusesPlainText},                         // also where the host was too busy for a handshake
 		{"HTTP", text, begins("HTTP/")},
 		{"Redis", text, begins("-")},
 		{"beanstalkd", text, begins("UNKNOWN_COMMAND")},

@@ -64,20 +64,21 @@ func TestServerIsIdentifiedByAnswer(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	for want, at := range map[string]string{
-		"NATS":       strings.TrimPrefix(natsdtest.Start(t, func(*server.Options) {}).ClientURL(), "nats://"),
-		"HTTP":       plain.Listener.Addr().String(),
-		TLS:          secure.Listener.Addr().String(),
-		"Redis":      serve(t, answering("GET", "-ERR wrong number of arguments for 'get' command\r\n")),
-		"beanstalkd": serve(t, answering("GET", "UNKNOWN_COMMAND\r\n")),
-		"memcache":   serve(t, answering("GET", "ERROR\r\n")),
-		"AMQP 0.9.1": serve(t, answering("AMQP\x00\x00\x09\x01", "\x01\x00\x00\x00\x00\x02\x03\x00\x0a\x00\x0a\x00\x09")),
-		"AMQP 1.0":   serve(t, answering("AMQP\x00\x01", "AMQP\x00\x01\x00\x00")),
-		"Kafka":      serve(t, answering("\x00\x00\x00\x0e\x00\x12", "\x00\x00\x01\x9cweir\x00\x00")),
-		"PostgreSQL": serve(t, answering("\x00\x00\x00\x08\x04\xd2\x16\x2f", "N")),
-		"MQTT":       serve(t, answering("\x10\x0c\x00\x04MQTT", "\x20\x02\x00\x00")),
-		"NSQ":        serve(t, answering("  V2", "\x00\x00\x00\x20\x00\x00\x00\x01E_INVALID invalid command")),
-		"Pulsar":     serve(t, answering("\x00\x00\x00\x10\x00\x00\x00\x0c\x08\x02", "\x00\x00\x00\x18\x00\x00\x00\x14\x08\x03\x1a\x10")),
-		"MongoDB":    serve(t, answering("\x34\x00\x00\x00weir", "\x40\x01\x00\x00\x01\x00\x00\x00weir\xdd\x07\x00\x00")),
+		"NATS":                      strings.TrimPrefix(natsdtest.Start(t, func(*server.Options) {}).ClientURL(), "nats://"),
+		"HTTP":                      plain.Listener.Addr().String(),
+		TLS:                         secure.Listener.Addr().String(),
+		"TLS, no handshake in time": serve(t, answering("GET", "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")),
+		"Redis":                     serve(t, answering("GET", "-ERR wrong number of arguments for 'get' command\r\n")),
+		"beanstalkd":                serve(t, answering("GET", "UNKNOWN_COMMAND\r\n")),
+		"memcache":                  serve(t, answering("GET", "ERROR\r\n")),
+		"AMQP 0.9.1":                serve(t, answering("AMQP\x00\x00\x09\x01", "\x01\x00\x00\x00\x00\x02\x03\x00\x0a\x00\x0a\x00\x09")),
+		"AMQP 1.0":                  serve(t, answering("AMQP\x00\x01", "AMQP\x00\x01\x00\x00")),
+		"Kafka":                     serve(t, answering("\x00\x00\x00\x0e\x00\x12", "\x00\x00\x01\x9cweir\x00\x00")),
+		"PostgreSQL":                serve(t, answering("\x00\x00\x00\x08\x04\xd2\x16\x2f", "N")),
+		"MQTT":                      serve(t, answering("\x10\x0c\x00\x04MQTT", "\x20\x02\x00\x00")),
+		"NSQ":                       serve(t, answering("  V2", "\x00\x00\x00\x20\x00\x00\x00\x01E_INVALID invalid command")),
+		"Pulsar":                    serve(t, answering("\x00\x00\x00\x10\x00\x00\x00\x0c\x08\x02", "\x00\x00\x00\x18\x00\x00\x00\x14\x08\x03\x1a\x10")),
+		"MongoDB":                   serve(t, answering("\x34\x00\x00\x00weir", "\x40\x01\x00\x00\x01\x00\x00\x00weir\xdd\x07\x00\x00")),
 		"MongoDB, which also answers HTTP": serve(t, func(c net.Conn) {
 			b := make([]byte, most)
 			n, _ := c.Read(b)
