@@ -119,7 +119,8 @@ func TestThePagesOnArticlesMatchStoredTables(t *testing.T) {
 	}
 	page.Table(c)
 	page.Chapter("Repeat a suite")
-	page.Say("The script docs/results/suites.sh runs them all, one system after another, and stores the tables. One suite alone:")
+	page.Say("The script docs/results/suites.sh runs them all, one system after another, and stores the tables. weir serve docs/results\n" +
+		"shows the tables in a browser. One suite alone:")
 	page.Verbatim(commands...)
 	text := layout.Markdown{}.Page(page)
 	head, rest, _ := strings.Cut(text, "\n\n")

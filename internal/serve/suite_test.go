@@ -86,7 +86,7 @@ func TestUnreadableSuitesSaySo(t *testing.T) {
 	}
 	srv := serving(t, dir, Options{})
 	_, _, list := get(t, srv.URL+"/", nil)
-	for at, want := range map[string]string{"half": "suite.json", "newer": "suite.json: schema"} {
+	for at, want := range map[string]string{"half": "suite.json: cut short: it ends within its JSON", "newer": "suite.json: schema"} {
 		status, _, page := get(t, srv.URL+"/suite?dir="+at, nil)
 		if status != 422 || !strings.Contains(page, want) || strings.Contains(page, dir) || !strings.Contains(list, want) {
 			t.Errorf("%s: status %d\n%s", at, status, afterStyle(page))

@@ -1,8 +1,11 @@
 package userfile
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 )
 
 // JSON parses a document of a schema into v. It checks the field schema first, since other schemas'
@@ -11,7 +14,10 @@ func JSON(b []byte, schema string, v any) error {
 	var head struct {
 		Schema string `json:"schema"`
 	}
-	if err := json.Unmarshal(b, &head); err != nil {
+	switch err := json.NewDecoder(bytes.NewReader(b)).Decode(&head); {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return errors.New("cut short: it ends within its JSON")
+	case err != nil:
 		return err
 	}
 	if head.Schema != schema {
