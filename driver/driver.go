@@ -114,13 +114,14 @@ type Narrowed interface {
 
 // A Run describes the run to the driver.
 type Run struct {
-	ID  string       // unique, [a-z0-9-]; prefix of every name that the driver creates
+	ID  string       // unique, [a-z0-9-]; begins every name that the driver creates, after "weir" where the system's names allow it
 	Log *slog.Logger // never used per message
 
 	// Existing says that the destinations belong to the user and outlive the run: their names are
 	// the system's, Declare and Delete are not called, and whatever the driver creates beside them
 	// (a durable subscription) is removed by Conn.Close, except for what ConsumerSpec.Durable
-	// keeps.
+	// keeps. A producer or a consumer of a destination that the system does not have is
+	// ErrUnsupported.
 	Existing bool
 	// Event, if not nil, receives what a reader of the result should know and is not a fault: kind
 	// Reconnect, "reopen", "rebalance". Any goroutine may call it.
@@ -183,7 +184,8 @@ type Conn interface {
 	// Declare creates the destinations, and is idempotent. Delete removes what it created.
 	Declare(ctx context.Context, ds ...Destination) error
 	// Delete removes the destinations with everything in them, subscriptions
-	// included, and is idempotent: what does not exist is not an error.
+	// included, and is idempotent: what does not exist is not an error. Consumers may still be open.
+	// If the system then keeps a name, Close removes it.
 	Delete(ctx context.Context, ds ...Destination) error
 	// Producer opens one producer. Its completions go to done.
 	Producer(ctx context.Context, spec ProducerSpec, done Completer) (Producer, error)

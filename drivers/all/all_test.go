@@ -177,7 +177,7 @@ func confirmations(d driver.Definition) []string {
 		gives = append(gives, c.Guarantee)
 		for _, w := range c.When {
 			if _, ok := known[w.Name]; !ok {
-				bad("Known has no %q", w.Name)
+				bad("Known has no %q (of servers that weir starts, it returns every setting that a row names, \"\" if unknown)", w.Name)
 			}
 		}
 		switch u, err := url.Parse(c.Source); {

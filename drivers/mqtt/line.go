@@ -208,6 +208,5 @@ var errorMap = failure.Map{Is: func(err error) error {
 	if errors.Is(err, v5.ErrInvalidArguments) {
 		return driver.ErrUnsupported
 	}
-	is, _ := refusals.Find(err)
-	return is
+	return refusals.Is(err)
 }}

@@ -49,7 +49,7 @@ var clientErrors = failure.Table{
 }
 
 // errorMap maps the client's errors to the contract's.
-var errorMap = failure.Map{Is: func(err error) error { is, _ := clientErrors.Find(err); return is }}
+var errorMap = failure.Map{Is: clientErrors.Is}
 
 // environment creates the client's environment for one producer or consumer, with use, and tries
 // one node after the other. The client's calls ignore contexts: a call interrupted by ctx continues

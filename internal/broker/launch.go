@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -222,6 +223,9 @@ func (r *Running) Restart(ctx context.Context, servers ...string) error {
 		return ErrNoRestart
 	}
 	if err := r.give(orderAgain, 0, servers...); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: too late for a restart: the system's last server had ended, and with it the system", ErrStart)
+		}
 		return fmt.Errorf("%w: restarting: %w", ErrStart, err)
 	}
 	select {
@@ -272,16 +276,23 @@ func record(line string) (level slog.Level, text string, attrs []slog.Attr) {
 	return level, text, attrs
 }
 
-// A tail keeps the last lines.
+// A tail keeps the last lines, or those from the start of a panic.
 type tail struct {
-	mu    sync.Mutex
-	lines []string
+	mu       sync.Mutex
+	lines    []string
+	panicked bool
 }
 
 func (t *tail) add(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.lines) == tailLines {
+	switch {
+	case strings.HasPrefix(line, "panic: "):
+		t.lines, t.panicked = nil, true
+	case len(t.lines) < tailLines:
+	case t.panicked:
+		return
+	default:
 		t.lines = t.lines[1:]
 	}
 	t.lines = append(t.lines, line)

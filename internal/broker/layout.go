@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"time"
 )
 
 // Names in a process's folder.
@@ -32,13 +33,14 @@ type plan struct {
 	settings  map[string]string // every setting
 	ports     []map[string]int  // port numbers by name, for each node
 	container bool
-	bind      string  // address to listen and be reached at; "": loopback
-	disks     bool    // each process has its own disk for its data
-	slow      bool    // each process has its data on a slowable file system
-	groups    string  // path of the control group that contains one for each node; "": none
-	places    []Place // of the nodes, if each has its own
-	root      string  // the system's folder
-	install   string  // folder of the programs
+	bind      string        // address to listen and be reached at; "": loopback
+	disks     bool          // each process has its own disk for its data
+	slow      bool          // each process has its data on a slowable file system
+	linger    time.Duration // how long the system may still be restarted after its last server has ended
+	groups    string        // path of the control group that contains one for each node; "": none
+	places    []Place       // of the nodes, if each has its own
+	root      string        // the system's folder
+	install   string        // folder of the programs
 	programs  map[string]string
 }
 

@@ -117,9 +117,12 @@ func (s *supervisor) hand(u *unit) error {
 	if err := os.Chmod(s.plan.root, 0o711); err != nil {
 		return err
 	}
-	for dir := filepath.Dir(s.plan.root); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if st, err := os.Stat(dir); err != nil || st.Mode()&0o001 == 0 {
-			return fmt.Errorf("%s does not run as root, and the user %s cannot enter %s (set TMPDIR to a folder that all users can enter)", u.part.Name, u.part.As, dir)
+	for below, variable := range map[string]string{s.plan.root: "TMPDIR", u.start[0]: "WEIR_CACHE"} {
+		for dir := filepath.Dir(below); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			if st, err := os.Stat(dir); err != nil || st.Mode()&0o001 == 0 {
+				return fmt.Errorf("%s does not run as root, and the user %s cannot enter %s (set %s to a folder that all users can enter)",
+					u.part.Name, u.part.As, dir, variable)
+			}
 		}
 	}
 	return filepath.WalkDir(u.dir, func(p string, _ os.DirEntry, err error) error {

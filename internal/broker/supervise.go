@@ -52,6 +52,7 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 		p.bind = text
 		return CheckBind(text)
 	})
+	flags.DurationVar(&p.linger, "linger", linger, "how long a system whose last server has ended may still be restarted")
 	flags.BoolVar(&p.disks, "disks", false, "each process has a disk of its own for its data")
 	flags.BoolVar(&p.slow, "slow", false, "the data of each process lie on a file system that can be slow")
 	flags.StringVar(&p.groups, "groups", "", "control group to make, with one in it for the processes of each node")
@@ -267,7 +268,8 @@ func (s *supervisor) restart(ctx context.Context, names []string, stdout io.Writ
 	return nil
 }
 
-// linger is how long a system whose last server has ended may still be restarted.
+// linger is how long a system whose last server has ended may still be restarted, unless the flag says
+// otherwise.
 const linger = 5 * time.Second
 
 // lost reports a server that ended by itself. It returns an error if none is left, unless a restart is
@@ -295,7 +297,7 @@ func (s *supervisor) lost(ctx context.Context, v *server, orders <-chan order, s
 		if err := s.obey(ctx, o, stdout); err != nil || s.left() {
 			return err
 		}
-	case <-time.After(linger):
+	case <-time.After(s.plan.linger):
 	}
 	return errors.New("no server is left")
 }

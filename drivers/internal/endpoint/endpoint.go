@@ -18,7 +18,7 @@ import (
 
 // A Kind describes the valid addresses of one option.
 type Kind struct {
-	Schemes []string // without TLS; the first is the default
+	Schemes []string // without TLS; the first is the default; without any here and in Secure: tcp
 	Secure  []string // with TLS
 	Port    string   // default port; "": a port is required
 	Like    string   // an example for errors: "127.0.0.1:4222"
@@ -43,16 +43,20 @@ func (e Endpoint) String() string { return e.Scheme + "://" + e.HostPort() + e.P
 
 func (k Kind) Parse(address string) (Endpoint, error) {
 	bad := fmt.Errorf("is not an address such as %s", k.Like)
+	schemes := slices.Concat(k.Schemes, k.Secure)
+	if len(schemes) == 0 {
+		schemes = []string{"tcp"}
+	}
 	if !strings.Contains(address, "://") {
-		address = slices.Concat(k.Schemes, k.Secure)[0] + "://" + address
+		address = schemes[0] + "://" + address
 	}
 	u, err := url.Parse(address)
 	if err != nil {
 		return Endpoint{}, bad
 	}
 	e := Endpoint{Scheme: u.Scheme, Host: u.Hostname(), Port: u.Port(), Secure: slices.Contains(k.Secure, u.Scheme)}
-	if all := slices.Concat(k.Schemes, k.Secure); !slices.Contains(all, u.Scheme) {
-		return Endpoint{}, fmt.Errorf("scheme %q (%s)", u.Scheme, strings.Join(all, ", "))
+	if !slices.Contains(schemes, u.Scheme) {
+		return Endpoint{}, fmt.Errorf("scheme %q (%s)", u.Scheme, strings.Join(schemes, ", "))
 	}
 	if e.Port == "" {
 		e.Port = cmp.Or(k.Ports[u.Scheme], k.Port)

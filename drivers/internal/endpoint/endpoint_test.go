@@ -13,6 +13,7 @@ var (
 	strict = endpoint.Kind{Schemes: []string{"tcp"}, Secure: []string{"tls"}, Like: "127.0.0.1:4150"}
 	free   = endpoint.Kind{Schemes: []string{"redis"}, Secure: []string{"rediss"}, Port: "6379", Like: "127.0.0.1:6379", User: true}
 	plain  = endpoint.Kind{Schemes: []string{"nats", "ws"}, Port: "4222", Ports: map[string]string{"ws": "80"}, Like: "nats://127.0.0.1:4222"}
+	bare   = endpoint.Kind{Port: "4730", Like: "127.0.0.1:4730"}
 	web    = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}, Like: "http://127.0.0.1:15672", Path: true}
 )
 
@@ -29,6 +30,7 @@ func TestParseAddress(t *testing.T) {
 		{free, "rediss://ann:hunter2@a", "rediss://a:6379", true},
 		{plain, "a", "nats://a:4222", false},
 		{plain, "ws://a", "ws://a:80", false},
+		{bare, "a", "tcp://a:4730", false},
 		{web, "https://a:1/base/", "https://a:1/base", true},
 	} {
 		e, err := tc.kind.Parse(tc.in)

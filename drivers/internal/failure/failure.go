@@ -51,6 +51,12 @@ func (t Table) Find(err error) (is error, ok bool) {
 	return nil, false
 }
 
+// Is is Find for Map.Is.
+func (t Table) Is(err error) error {
+	is, _ := t.Find(err)
+	return is
+}
+
 // Cause returns err as the contract's error, with a text that is the same for all errors of its
 // kind. An unknown error keeps its own text. Cause allocates.
 func (m Map) Cause(err error) error {

@@ -62,6 +62,9 @@ func Main(drivers ...driver.Definition) {
 			if err = os.Setenv("JAVA_TOOL_OPTIONS", java); err != nil {
 				break
 			}
+			// The suite kills servers and starts them only when the driver has noticed, which takes as long
+			// as the driver's time limits.
+			rest = append(rest, "--linger", "2m")
 			err = broker.SystemMain(context.Background(), rest, registry, os.Stdout, os.Stderr)
 		case "clock":
 			err = clockstep.Main(os.Stdin, os.Stdout)

@@ -266,7 +266,7 @@ func TestNewDriverPassesHouseRules(t *testing.T) {
 			if !strings.Contains(said, want) && !strings.Contains(said, again) {
 				t.Errorf("%s does not say %q:\n%s", check, want, said)
 			}
-			if strings.Contains(said, "write Open") && (!strings.Contains(said, "Config in driver/driver.go") || !strings.Contains(said, "drivers/nsq")) {
+			if strings.Contains(said, "write Open") && (!strings.Contains(said, "Config in driver/driver.go") || !strings.Contains(said, "drivers/beanstalkd")) {
 				t.Errorf("%s does not say where to read:\n%s", check, said)
 			}
 		}
