@@ -1,7 +1,6 @@
 package activemq
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -41,14 +40,8 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 		trial.Mistake{Name: "a password without a user", Set: []string{"user", "", "password", "wr0ng"}, Option: "password"},
 		trial.Mistake{Name: "no user", Set: []string{"user", "", "password", ""}, Is: driver.ErrAuth},
 	)
-	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"weir.*"}}, nil); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a name of several queues: %v", err)
-	}
+	c := trial.Opened(t, Definition(), driver.Run{Existing: true}, s.Options)
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"weir.*"}}, "a name of several queues", driver.ErrUnsupported, "")
 }
 
 func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
@@ -99,11 +92,7 @@ func TestExpiredMessagesAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	c := trial.Opened(t, Definition(), driver.Run{Existing: true}, s.Options)
 	t.Cleanup(trial.NewLog().Consume(t, c, driver.ConsumerSpec{Destinations: []string{"expiring"}}))
 	if !trial.Eventually(func() bool {
 		f, err := c.Facts(t.Context())

@@ -12,7 +12,7 @@ import (
 )
 
 // destination is the queue of the tests.
-var destination = driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+var destination = trial.Plain("d")
 
 // TestGuaranteeFollowsStatedAndReadSettings: a virtual host in memory stores nothing durably,
 // regardless of the option store.
@@ -46,21 +46,12 @@ func TestWithoutManagementItOnlySends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := owner.Declare(t.Context(), destination); err != nil {
-		t.Fatal(err)
-	}
+	trial.Declare(t, owner, destination)
 	t.Cleanup(func() { _ = owner.Delete(context.Background(), destination); _ = owner.Close(context.Background()) })
 	const queue = "weir.owner.d"
-	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options, "management", "none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	c := trial.Opened(t, Definition(), driver.Run{Existing: true}, s.Options, "management", "none")
 	f := make(trial.Fates, 1)
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{queue}, InFlight: 1}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := trial.Produce(t, c, f, queue)
 	p.Publish(t.Context(), &driver.Message{Destination: queue})
 	if err := errors.Join(f.Next(t), p.Close(t.Context())); err != nil {
 		t.Error(err)
@@ -68,11 +59,7 @@ func TestWithoutManagementItOnlySends(t *testing.T) {
 	if n := trial.Backlog(t, owner); n != 1 {
 		t.Errorf("%d messages", n)
 	}
-	same, err := trial.Open(t, Definition(), driver.Run{ID: "owner"}, s.Options, "management", "none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = same.Close(context.Background()) })
+	same := trial.Opened(t, Definition(), driver.Run{ID: "owner"}, s.Options, "management", "none")
 	if err := same.Delete(t.Context(), destination, driver.Destination{Name: "missing"}); err != nil {
 		t.Error(err)
 	}
@@ -108,18 +95,14 @@ func TestRabbitMQGuaranteeIsRead(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", kind, f, err, want)
 		}
 	}
-	c, err := trial.Open(t, Definition(), driver.Run{}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	c := trial.Opened(t, Definition(), driver.Run{}, s.Options)
 	if err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 2}); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("two replicas on one node: %v", err)
 	}
 	if _, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the backlog of a queue that was not made: %v", err)
 	}
-	_, err = trial.Open(t, Definition(), driver.Run{}, shared.Up(t, 1).Options, "management", rabbit4)
+	_, err := trial.Open(t, Definition(), driver.Run{}, shared.Up(t, 1).Options, "management", rabbit4)
 	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "management: rabbitmq is for RabbitMQ 4") {
 		t.Errorf("Qpid as RabbitMQ: %v", err)
 	}

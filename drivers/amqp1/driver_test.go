@@ -106,11 +106,7 @@ func (e *enough) Fault(error)                      {}
 func conformRabbitMQ(t *testing.T, s *served.System, nodes int, kind string) {
 	t.Helper()
 	s.Options["queue-type"] = []string{kind}
-	def := Definition()
-	c := def.New().(*Config)
-	c.Management, c.QueueType = rabbit4, kind
-	def.Capabilities = def.Capabilities.With(c)
-	drivertest.Run(t, def, drivertest.Harness{
+	drivertest.Run(t, Definition(), drivertest.Harness{
 		Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Nodes: nodes, Expect: 30,
 		Hold: func(run, d string) (func(), error) { return trial.HoldRabbit(s.Pids, names.Join(200, "weir", run, d)) },
 	})

@@ -98,10 +98,7 @@ func TestCloseWaitsForPresettledMessages(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := trial.Declared(t, Definition(), s.Options, "durable", "no", "confirm", "no")
 	p, f := trial.Producer(t, c, "d")
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
+	resume := trial.Stalled(t, s.Stall)
 	if n := f.Confirmed(t, p, 20); n != 20 {
 		t.Errorf("%d of 20 sent", n)
 	}

@@ -1,7 +1,6 @@
 package artemis
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -13,10 +12,7 @@ import (
 // discarded returns what the server counts as dropped.
 func discarded(t *testing.T, c driver.Conn) (n uint64, f driver.Facts) {
 	t.Helper()
-	f, err := c.Facts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = trial.Facts(t, c)
 	for _, d := range f.Discarded {
 		n += d.Messages
 	}
@@ -77,8 +73,5 @@ func TestAFullAddressSaysSo(t *testing.T) {
 	if !trial.Eventually(func() bool { return strings.Contains(blocked(), full) }) {
 		t.Errorf("a producer that is open: %q", blocked())
 	}
-	_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, make(trial.Fates, 1))
-	if !errors.Is(err, driver.ErrBlocked) || !strings.Contains(err.Error(), full) {
-		t.Errorf("another: %v", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"d"}}, "another", driver.ErrBlocked, full)
 }

@@ -17,10 +17,7 @@ func TestABackupTakesOver(t *testing.T) {
 	s := served.Up(t, Definition(), 2)
 	c := trial.Declared(t, Definition(), s.Options)
 	facts := func() driver.Facts {
-		f, err := c.Facts(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := trial.Facts(t, c)
 		return f
 	}
 	both := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll}

@@ -3,7 +3,6 @@ package beanstalkd
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,12 +19,7 @@ import (
 
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
 	t.Helper()
-	c, err := trial.Open(t, Definition(), run, system, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return trial.Opened(t, Definition(), run, system, options...)
 }
 
 func produce(t testing.TB, c driver.Conn, destinations ...string) (*producer, trial.Fates) {
@@ -73,28 +67,11 @@ func consume(t testing.TB, c driver.Conn, deliver func(), destinations ...string
 	return s
 }
 
-func TestTheGuaranteeFollowsTheServersSettings(t *testing.T) {
-	for name, test := range map[string]struct {
-		settings map[string]string
-		options  []string
-		want     driver.Confirms
-	}{
-		"memory":                {nil, nil, driver.Confirms{Guarantee: driver.Received}},
-		"memory, -f0":           {map[string]string{"fsync": "0"}, nil, driver.Confirms{Guarantee: driver.Received}},
-		"binlog":                {map[string]string{"binlog": "yes"}, nil, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
-		"binlog, -f0":           {map[string]string{"binlog": "yes", "fsync": "0"}, nil, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
-		"binlog, -f0, not told": {map[string]string{"binlog": "yes", "fsync": "0"}, []string{"fsync", "-1"}, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := served.Up(t, Definition(), 1, served.With{Settings: test.settings})
-			f, err := open(t, driver.Run{ID: "facts"}, s.Options, test.options...).Facts(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f.Confirms != test.want || f.Nodes != 1 || f.Settings["max-job-size"] != "65535" || strings.ContainsAny(f.Version, `" `) {
-				t.Errorf("%+v", f)
-			}
-		})
+func TestUnknownSyncIsNotPersisted(t *testing.T) {
+	k := (&Config{Fsync: -1}).Known(driver.Servers{})
+	k["server.binlog"] = "yes"
+	if got := guarantees.Of(k); got != (driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -253,14 +230,8 @@ func TestDeleteRemovesRemainingJobs(t *testing.T) {
 	}
 }
 
-// TestASilentServerIsUnreachable uses a server that accepts but sends nothing.
 func TestASilentServerIsUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	trial.Refuses(t, Definition(), nil, trial.Mistake{Name: "silence", Set: []string{"address", l.Addr().String(), "timeout", "3s"}, Is: driver.ErrUnreachable})
+	trial.Refuses(t, Definition(), nil, trial.Mistake{Name: "silence", Set: []string{"address", trial.Silent(t), "timeout", "3s"}, Is: driver.ErrUnreachable})
 }
 
 func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirmq/weir/drivers/internal/local"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
@@ -34,27 +33,6 @@ func TestFullQueueHoldsCapacityInOrder(t *testing.T) {
 		}
 		if _, err := q.Take(ctx, buf); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("took from an empty queue: %v", err)
-		}
-	})
-}
-
-func TestCloseEndsEveryWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		empty, full := newQueue(1, 8), newQueue(1, 8)
-		if err := full.Put(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		errs := make(chan error, 2)
-		go func() { errs <- full.Put(t.Context(), nil) }()
-		go func() { _, err := empty.Take(t.Context(), nil); errs <- err }()
-		synctest.Wait()
-		empty.Close()
-		full.Close()
-		full.Close() // idempotent
-		for range 2 {
-			if err := <-errs; !errors.Is(err, local.ErrGone) {
-				t.Errorf("error %v", err)
-			}
 		}
 	})
 }

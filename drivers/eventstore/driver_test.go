@@ -3,7 +3,6 @@ package eventstore
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -43,10 +42,8 @@ func TestConformance(t *testing.T) {
 	def := Definition()
 	def.New = func() driver.Config { return &standInConfig{*Definition().New().(*Config)} }
 	drivertest.Run(t, def, drivertest.Harness{
-		Options: map[string][]string{"address": {s.address}},
-		Quiet:   100 * time.Millisecond, Cut: s.restart,
-		Stall:  func() (func(), error) { s.stall(true); return func() { s.stall(false) }, nil },
-		Expect: 30,
+		Options: map[string][]string{"address": {s.Address}},
+		Quiet:   100 * time.Millisecond, Cut: s.Cut, Stall: s.Stall, Expect: 30,
 	})
 }
 
@@ -56,7 +53,7 @@ func TestGuaranteeIsStatedByUser(t *testing.T) {
 		"no":  {Guarantee: driver.Received},
 		"yes": {Guarantee: driver.Persisted, Stable: driver.StableFsync},
 	} {
-		f, err := trial.Declared(t, Definition(), nil, "address", s.address, "flushes", flushes).Facts(t.Context())
+		f, err := trial.Declared(t, Definition(), nil, "address", s.Address, "flushes", flushes).Facts(t.Context())
 		if err != nil || f.Confirms != want || f.Nodes != 1 {
 			t.Errorf("flushes %s: %+v, %v", flushes, f, err)
 		}
@@ -66,10 +63,7 @@ func TestGuaranteeIsStatedByUser(t *testing.T) {
 // TestServerErrorKeepsConnection uses a stream that the user may not write to.
 func TestServerErrorKeepsConnection(t *testing.T) {
 	s := newFakeServer(t)
-	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := trial.Opened(t, Definition(), driver.Run{Existing: true}, nil, "address", s.Address)
 	p, f := trial.Producer(t, c, "denied", "open")
 	for _, test := range []struct {
 		destination string
@@ -80,24 +74,14 @@ func TestServerErrorKeepsConnection(t *testing.T) {
 			t.Errorf("%s: %v; want %v", test.destination, err, test.want)
 		}
 	}
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"$all"}, InFlight: 1}, f); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a stream of the system: %v", err)
-	}
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"open"}, InFlight: 1, Largest: 1 << 20}, f); !errors.Is(err, driver.ErrTooLarge) {
-		t.Errorf("messages of 1 MiB: %v", err)
-	}
-	if err := c.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"$all"}}, "a stream of the system", driver.ErrUnsupported, "")
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"open"}, Largest: 1 << 20}, "messages of 1 MiB", driver.ErrTooLarge, "")
 }
 
 // TestGroupsOfExistingStreamAreDeleted: weir's groups on a user's stream are deleted with the Conn.
 func TestGroupsOfExistingStreamAreDeleted(t *testing.T) {
 	s := newFakeServer(t)
-	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := trial.Opened(t, Definition(), driver.Run{Existing: true}, nil, "address", s.Address)
 	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"orders"}})
 	if err != nil {
 		t.Fatal(err)
@@ -118,12 +102,7 @@ func TestConnectErrors(t *testing.T) {
 			t.Errorf("%s %q: %v", test.option, test.value, err)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // answers nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	_, err = trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String(), "timeout", "3s")
+	_, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", trial.Silent(t), "timeout", "3s")
 	if !errors.Is(err, driver.ErrUnreachable) || strings.Contains(err.Error(), "panic") {
 		t.Errorf("a server that is silent: %v", err)
 	}

@@ -19,20 +19,18 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // A fakeServer simulates the server, using stubs from the client's module. It follows the
 // documentation as far as a run needs, and proves nothing about EventStoreDB itself.
 type fakeServer struct {
-	address string
+	*trial.Proxy
 
 	mu      sync.Mutex
-	changed *sync.Cond
 	streams map[string][]*event
 	groups  map[string]*group // by stream and group
-	stalled bool
-	server  *grpc.Server
-	all     sync.WaitGroup
 }
 
 type event struct {
@@ -59,72 +57,20 @@ type member struct {
 
 func newFakeServer(t *testing.T) *fakeServer {
 	s := &fakeServer{streams: map[string][]*event{}, groups: map[string]*group{}}
-	s.changed = sync.NewCond(&s.mu)
-	if err := s.start("127.0.0.1:0"); err != nil {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.stop)
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(32 << 20))
+	streams.RegisterStreamsServer(server, streamsServer{s: s})
+	persistent.RegisterPersistentSubscriptionsServer(server, groupsServer{s: s})
+	serverfeatures.RegisterServerFeaturesServer(server, featuresServer{})
+	gossip.RegisterGossipServer(server, gossipServer{})
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(l) })
+	t.Cleanup(func() { server.Stop(); serving.Wait() })
+	s.Proxy = trial.NewProxy(t, l.Addr().String())
 	return s
-}
-
-func (s *fakeServer) start(address string) error {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	s.address = l.Addr().String()
-	s.server = grpc.NewServer(grpc.MaxRecvMsgSize(32 << 20))
-	streams.RegisterStreamsServer(s.server, streamsServer{s: s})
-	persistent.RegisterPersistentSubscriptionsServer(s.server, groupsServer{s: s})
-	serverfeatures.RegisterServerFeaturesServer(s.server, featuresServer{})
-	gossip.RegisterGossipServer(s.server, gossipServer{})
-	s.all.Go(func() { _ = s.server.Serve(listener{l, s}) })
-	return nil
-}
-
-func (s *fakeServer) stop() {
-	s.stall(false)
-	s.server.Stop()
-	s.all.Wait()
-}
-
-// restart breaks all connections; events are kept.
-func (s *fakeServer) restart() error {
-	s.stop()
-	return s.start(s.address)
-}
-
-func (s *fakeServer) stall(to bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stalled = to
-	s.changed.Broadcast()
-}
-
-// A listener's connections read nothing while the server is stalled.
-type listener struct {
-	net.Listener
-	s *fakeServer
-}
-
-func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	return stalling{c, l.s}, err
-}
-
-type stalling struct {
-	net.Conn
-	s *fakeServer
-}
-
-func (c stalling) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	for c.s.stalled {
-		c.s.changed.Wait()
-	}
-	return n, err
 }
 
 func key(stream []byte, name string) string { return string(stream) + " :: " + name }

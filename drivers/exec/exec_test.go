@@ -269,10 +269,7 @@ func TestCompletionCarriesChildTimestamp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, completer(func(*driver.Message, error) {}))
-	if !errors.Is(err, driver.ErrAuth) || !strings.Contains(err.Error(), "the password is wrong") {
-		t.Errorf("a producer that the child refuses: %v", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"d"}}, "a producer that the child refuses", driver.ErrAuth, "the password is wrong")
 }
 
 // alone returns a producer whose peer confirms at once, and messages of 1 KiB for the in-flight

@@ -67,7 +67,6 @@ func TestConformance(t *testing.T) {
 			s := up(t)
 			s.Options["pattern"] = []string{test.pattern}
 			def := Definition()
-			def.Capabilities = (&Config{Pattern: test.pattern}).Narrow(def.Capabilities)
 			if test.pattern == patternRequest || test.pattern == patternTunnel {
 				s.Options["request-timeout"] = []string{"1s"}
 				def.New = func() driver.Config { return &attended{Config: *Definition().New().(*Config)} }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
@@ -48,7 +48,7 @@ func bounded(t *testing.T) string {
 func TestAccountRequiresStreamLimit(t *testing.T) {
 	t.Parallel()
 	address := bounded(t)
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	d := trial.Plain("d")
 	for _, c := range []struct {
 		name, storage, bound string
 		want                 error
@@ -60,24 +60,10 @@ func TestAccountRequiresStreamLimit(t *testing.T) {
 		{"a bound that it takes, in memory", "memory", "1MiB", nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := newConfig()
-			options := map[string]string{"address": address, "user": "weir", "password": "weir", "storage": c.storage, "max-bytes": c.bound}
-			for name, value := range options {
-				if err := driver.SetOption(cfg, name, value); err != nil {
-					t.Fatal(err)
-				}
-			}
-			conn, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				_ = conn.Delete(ctx, d)
-				_ = conn.Close(ctx)
-			})
-			err = conn.Declare(t.Context(), d)
+			conn := trial.Opened(t, Definition(), driver.Run{ID: "t"}, nil,
+				"address", address, "user", "weir", "password", "weir", "storage", c.storage, "max-bytes", c.bound)
+			t.Cleanup(func() { _ = conn.Delete(context.Background(), d) })
+			err := conn.Declare(t.Context(), d)
 			if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("Declare: %v; want %v, %q", err, c.want, c.says)
 			}
@@ -111,11 +97,9 @@ func TestStreamRetentionIsReported(t *testing.T) {
 func TestMaxBytesExceedingAccountLimit(t *testing.T) {
 	t.Parallel()
 	options := map[string][]string{"address": {bounded(t)}, "user": {"weir"}, "password": {"weir"}, "max-bytes": {"1MiB"}}
-	d := func(n int) driver.Destination {
-		return driver.Destination{Name: fmt.Sprint("d", n), Partitions: 1, Replicas: 1}
-	}
-	c := openWith(t, options, d(1))
-	err := c.Declare(t.Context(), d(2))
+	c := trial.Opened(t, Definition(), driver.Run{ID: "t"}, options)
+	trial.Declare(t, c, trial.Plain("d1"))
+	err := c.Declare(t.Context(), trial.Plain("d2"))
 	if !errors.Is(err, driver.ErrBlocked) || !strings.Contains(err.Error(), "option max-bytes is 1MiB for each of the streams") {
 		t.Errorf("Declare: %v; want ErrBlocked, and the option max-bytes", err)
 	}

@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -45,23 +46,11 @@ type backlogger interface {
 // existing connects with options, for a run with existing destinations.
 func existing(t *testing.T, s *natstest.Server, options ...map[string]string) backlogger {
 	t.Helper()
-	cfg := newConfig()
-	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {
-		t.Fatal(err)
-	}
+	all := map[string]string{}
 	for _, o := range options {
-		for k, v := range o {
-			if err := driver.SetOption(cfg, k, v); err != nil {
-				t.Fatal(err)
-			}
-		}
+		maps.Copy(all, o)
 	}
-	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "r1", Existing: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c.(backlogger)
+	return trial.Opened(t, Definition(), driver.Run{ID: "r1", Existing: true}, trial.At(s.Address, all)).(backlogger)
 }
 
 // within fails the test if c is not closed in time.
@@ -202,17 +191,11 @@ func TestUnpublishableDestinationsAreExplained(t *testing.T) {
 		{"no subject", "a b", "is not a subject", 0, driver.ErrUnsupported},
 		{"more than the stream takes", "fits", "1001B, max_msg_size of stream fits is 1KB", 1001, driver.ErrTooLarge},
 	} {
-		_, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, Largest: c.largest}, make(trial.Fates, 1))
-		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v; want %v with %q", c.name, err, c.is, c.want)
-		}
+		trial.NoProducer(t, conn, driver.ProducerSpec{Destinations: []string{c.destination}, Largest: c.largest}, c.name, c.is, c.want)
 	}
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	d := trial.Plain("d")
 	own := open(t, s, nil, d)
-	_, err := own.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: natsd.MaxPayload + 1}, make(trial.Fates, 1))
-	if !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), driver.FormatSize(natsd.MaxPayload)) {
-		t.Errorf("more than the server takes: %v; want ErrTooLarge and the server's size", err)
-	}
+	trial.NoProducer(t, own, driver.ProducerSpec{Destinations: []string{"d"}, Largest: natsd.MaxPayload + 1}, "more than the server takes", driver.ErrTooLarge, driver.FormatSize(natsd.MaxPayload))
 }
 
 // TestDeletedStreamHasNoBacklog: a server with streams in memory was restarted, and reports that
@@ -220,17 +203,8 @@ func TestUnpublishableDestinationsAreExplained(t *testing.T) {
 func TestDeletedStreamHasNoBacklog(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
-	cfg := newConfig()
-	cfg.Address = s.Address
-	conn, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "r1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	d := driver.Destination{Name: "a", Partitions: 1, Replicas: 1}
-	if err := conn.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	d := trial.Plain("a")
+	conn := open(t, s, nil, d)
 	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"a"}, Prefetch: 8}
 	x, err := conn.Consumer(t.Context(), spec)
 	if err != nil {
@@ -247,19 +221,10 @@ func TestDeletedStreamHasNoBacklog(t *testing.T) {
 func TestReconnectIsAnEvent(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
-	cfg := newConfig()
-	if err := errors.Join(driver.SetOption(cfg, "address", s.Address...), driver.SetOption(cfg, "reconnect-wait", "10ms")); err != nil {
-		t.Fatal(err)
-	}
 	events := make(chan string, 100)
-	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Event: func(kind, text string) { events <- kind + ": " + text }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	run := driver.Run{ID: "t", Event: func(kind, text string) { events <- kind + ": " + text }}
+	c := trial.Opened(t, Definition(), run, trial.At(s.Address, map[string]string{"reconnect-wait": "10ms"}))
+	trial.Declare(t, c, trial.Plain("d"))
 	p, err := c.Producer(t.Context(), driver.ProducerSpec{Index: 3, Destinations: []string{"d"}}, make(trial.Fates, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -268,9 +233,7 @@ func TestReconnectIsAnEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	trial.Must(t, s.Restart)
 	want := map[string]bool{"reconnect: producer 3": true, "reconnect: consumer s 1": true, "reconnect: control": true}
 	limit := time.After(time.Minute)
 	for len(want) > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,38 +24,8 @@ import (
 // open connects with options and declares destinations.
 func open(t testing.TB, s *natstest.Server, options map[string]string, ds ...driver.Destination) driver.Conn {
 	t.Helper()
-	all := map[string][]string{"address": s.Address}
-	for k, v := range options {
-		all[k] = []string{v}
-	}
-	return openWith(t, all, ds...)
-}
-
-// openWith connects with options that may have several values, and declares destinations.
-func openWith(t testing.TB, options map[string][]string, ds ...driver.Destination) driver.Conn {
-	t.Helper()
-	cfg := newConfig()
-	for k, v := range options {
-		if err := driver.SetOption(cfg, k, v...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := driver.Check(cfg); err != nil {
-		t.Fatal(err)
-	}
-	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		_ = c.Delete(ctx, ds...)
-		_ = c.Close(ctx)
-	})
-	if err := c.Declare(t.Context(), ds...); err != nil {
-		t.Fatal(err)
-	}
+	c := trial.Opened(t, Definition(), driver.Run{ID: "t"}, trial.At(s.Address, options))
+	trial.Declare(t, c, ds...)
 	return c
 }
 
@@ -101,10 +70,7 @@ func TestGuaranteeIsReadFromTheRunningServers(t *testing.T) {
 			for _, r := range c.rows {
 				t.Run(r.name, func(t *testing.T) {
 					conn := open(t, s, r.options, driver.Destination{Name: "d", Partitions: 1, Replicas: r.replicas})
-					f, err := conn.Facts(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
+					f := trial.Facts(t, conn)
 					if diff := cmp.Diff(r.want, f.Confirms); diff != "" {
 						t.Errorf("confirms (-want +got):\n%s", diff)
 					}
@@ -133,7 +99,7 @@ func TestUnknownServerSettingsWeakenGuarantee(t *testing.T) {
 		{"asked at its monitoring address", map[string]string{"monitor": "http://" + s.MonitorAddr().String()}, driver.Persisted, "always"},
 		{"asked where nobody is", map[string]string{"monitor": "http://127.0.0.1:1"}, driver.Received, "unknown (assumed not synced)"},
 	} {
-		f, err := open(t, ordinary, c.options, driver.Destination{Name: "d", Partitions: 1, Replicas: 1}).Facts(t.Context())
+		f, err := open(t, ordinary, c.options, trial.Plain("d")).Facts(t.Context())
 		if err != nil || f.Confirms.Guarantee != c.want || f.Settings["sync_interval"] != c.sync {
 			t.Errorf("%s: %+v, %v; want %v, sync_interval %s", c.name, f, err, c.want, c.sync)
 		}
@@ -149,7 +115,7 @@ func TestUnknownServerSettingsWeakenGuarantee(t *testing.T) {
 func TestConnectionLossFailsMessagesInFlight(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	d := trial.Plain("d")
 	for _, c := range []struct {
 		name    string
 		timeout string
@@ -167,15 +133,8 @@ func TestConnectionLossFailsMessagesInFlight(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			conn := open(t, s, map[string]string{"ack-timeout": c.timeout, "reconnect-wait": "10ms"}, d)
 			f := make(trial.Fates, 1<<16)
-			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 4}, f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resume, err := s.Stall()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resume()
+			p := trial.ProduceBy(t, conn, driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 4}, f)
+			resume := trial.Stalled(t, s.Stall)
 			p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
 			c.after(resume)
 			// Before it was killed, the resumed server may have answered, possibly that the stream
@@ -208,18 +167,11 @@ func TestConnectionLossFailsMessagesInFlight(t *testing.T) {
 func TestPublishBlockedOnNetworkRespectsContext(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
-	conn := open(t, s, nil, driver.Destination{Name: "d", Partitions: 1, Replicas: 1})
+	conn := open(t, s, nil, trial.Plain("d"))
 	f := make(trial.Fates, 1<<16)
 	const most = 256 // of 1 MiB: more than the socket buffers hold
-	p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: most}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
+	p := trial.ProduceBy(t, conn, driver.ProducerSpec{Destinations: []string{"d"}, InFlight: most}, f)
+	trial.Stalled(t, s.Stall)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	payload := make([]byte, 1<<20)
@@ -329,7 +281,7 @@ func (c *count) Complete(_ *driver.Message, err error) {
 // publisher and its ack handler, with 1,024 in flight, to a stream in memory.
 func BenchmarkPublish(b *testing.B) {
 	s := natstest.Start(b, natsd.Options{})
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	d := trial.Plain("d")
 	const inFlight = 1024
 	payload := make([]byte, 64)
 	b.Run("reply table", func(b *testing.B) {

@@ -24,12 +24,9 @@ func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 	for _, path := range []string{byWeir, byVendor} {
 		t.Run(path, func(t *testing.T) {
 			name := "d-" + path
-			conn := open(t, s, map[string]string{"client-path": path}, driver.Destination{Name: name, Partitions: 1, Replicas: 1})
+			conn := open(t, s, map[string]string{"client-path": path}, trial.Plain(name))
 			f := make(trial.Fates, 1)
-			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}, InFlight: 4}, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := trial.ProduceBy(t, conn, driver.ProducerSpec{Destinations: []string{name}, InFlight: 4}, f)
 			if _, own := p.(*vendorProducer); own != (path == byVendor) {
 				t.Fatalf("client-path %s publishes by %T", path, p)
 			}

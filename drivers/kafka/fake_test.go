@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // Tests of behavior that a real broker cannot be made to show use a fake one.
@@ -46,10 +47,7 @@ func TestRejectedMessageFailsWithContractError(t *testing.T) {
 		{kerr.InvalidRecord, kerr.InvalidRecord},
 	} {
 		done := &fates{}
-		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, done)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := trial.Produce(t, c, done, "d")
 		h := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: w.says, Count: -1})
 		m := &driver.Message{Destination: "d", Payload: []byte("x")}
 		p.Publish(t.Context(), m)
@@ -67,10 +65,7 @@ func TestUnacceptedMessageTimesOut(t *testing.T) {
 	f := fake(t)
 	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, map[string]string{"delivery-timeout": "1s"}, driver.Destination{Name: "d"})
 	done := &fates{}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, done)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := trial.Produce(t, c, done, "d")
 	// An error that the client retries by itself.
 	f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
 	m := &driver.Message{Destination: "d", Payload: []byte("x")}
@@ -162,24 +157,10 @@ func TestCredentialsAndCertificates(t *testing.T) {
 			if errors.Is(c.is, driver.ErrAuth) { // the fake broker hangs up, a real one answers
 				f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, Err: kerr.SaslAuthenticationFailed, TopLevel: true, Count: -1})
 			}
-			cfg := newConfig()
 			address := c.options["address"] + f.ListenAddrs()[0]
-			if err := driver.SetOption(cfg, "address", address); err != nil {
-				t.Fatal(err)
-			}
-			for k, v := range c.options {
-				if k == "address" {
-					continue
-				}
-				if err := driver.SetOption(cfg, k, v); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := driver.Check(cfg); err != nil {
-				t.Fatal(err)
-			}
+			delete(c.options, "address")
 			begin := time.Now()
-			conn, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "r"})
+			conn, err := trial.Open(t, Definition(), driver.Run{ID: "r"}, trial.At([]string{address}, c.options))
 			if err == nil {
 				if err := conn.Close(t.Context()); err != nil {
 					t.Error(err)

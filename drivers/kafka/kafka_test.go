@@ -153,9 +153,7 @@ func existing(t *testing.T, s *served.System) {
 	if err != nil || f.Settings["max.message.bytes"] != "2000" {
 		t.Errorf("facts %+v, %v", f, err)
 	}
-	if _, err := ours.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.v1"}, Largest: 2000}, &fates{}); !errors.Is(err, driver.ErrTooLarge) {
-		t.Errorf("a producer of messages larger than the topic takes: %v", err)
-	}
+	trial.NoProducer(t, ours, driver.ProducerSpec{Destinations: []string{"orders.v1"}, Largest: 2000}, "a producer of messages larger than the topic takes", driver.ErrTooLarge, "")
 	if err := ours.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -193,10 +191,7 @@ func handedOver(t *testing.T, s *served.System) {
 	run := driver.Run{ID: "hands", Event: func(kind, text string) { events <- kind + ": " + text }}
 	c := open(t, s.Address, run, map[string]string{"partitioner": "round-robin"}, driver.Destination{Name: "d", Partitions: 6})
 	f := &fates{}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := trial.ProduceBy(t, c, driver.ProducerSpec{Destinations: []string{"d"}}, f)
 	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}
 	first, second := newGather(), newGather()
 	consume(t, c, spec, first)
@@ -255,9 +250,6 @@ func unpublishable(t *testing.T, s *served.System) {
 		{"no name of a topic", "a b", "is not a topic"},
 		{"a name too long", strings.Repeat("x", 250), "is longer than 249"},
 	} {
-		_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{w.destination}}, &fates{})
-		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), w.want) {
-			t.Errorf("%s: %v; want ErrUnsupported with %q", w.name, err, w.want)
-		}
+		trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{w.destination}}, w.name, driver.ErrUnsupported, w.want)
 	}
 }

@@ -3,7 +3,6 @@
 package kafka
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,9 +21,7 @@ func TestAPartitionWithoutLeaderSaysSo(t *testing.T) {
 	s := served.Up(t, Definition(), 3)
 	c, blocked := trial.Blocking(t, Definition(), s.Options)
 	d := driver.Destination{Name: "three", Partitions: 3, Replicas: 1}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	trial.Declare(t, c, d)
 	p, f := trial.Producer(t, c, d.Name)
 	if err := syscall.Kill(s.Pids[1], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -51,11 +48,7 @@ func TestAPartitionWithoutLeaderSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = others.Close(context.Background()) })
+	others := trial.Opened(t, Definition(), driver.Run{Existing: true}, s.Options)
 	_, consumer := others.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{topic}, Settle: driver.SettleBatch})
 	_, producer := others.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{topic}}, f)
 	for what, err := range map[string]error{"consumer": consumer, "producer": producer} {

@@ -24,13 +24,9 @@ func TestConformance(t *testing.T) {
 	for name, fanout := range map[string]string{"queue": "no", "fanout": "yes"} {
 		t.Run(name, func(t *testing.T) {
 			s := newFakeServer(t)
-			def := Definition()
-			def.Capabilities = (&Config{Fanout: fanout == "yes"}).Narrow(def.Capabilities)
-			drivertest.Run(t, def, drivertest.Harness{
-				Options: map[string][]string{"address": {s.address}, "fanout": {fanout}, "wait": {"10ms"}, "poll": {"1ms"}},
-				Quiet:   100 * time.Millisecond, Cut: s.restart, Stall: s.stall,
-				Goroutines: []string{"github.com/weirmq/weir/drivers/kestrel.(*fakeServer).serve", "github.com/weirmq/weir/drivers/kestrel.(*fakeServer).start.func1"},
-				Expect:     29,
+			drivertest.Run(t, Definition(), drivertest.Harness{
+				Options: map[string][]string{"address": {s.Address}, "fanout": {fanout}, "wait": {"10ms"}, "poll": {"1ms"}},
+				Quiet:   100 * time.Millisecond, Cut: s.Cut, Stall: s.Stall, Expect: 29,
 			})
 		})
 	}
@@ -38,10 +34,7 @@ func TestConformance(t *testing.T) {
 
 func TestFailedSetKeepsConnection(t *testing.T) {
 	s := newFakeServer(t)
-	c, err := trial.Open(t, Definition(), driver.Run{ID: "stores"}, nil, "address", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := trial.Opened(t, Definition(), driver.Run{ID: "stores"}, nil, "address", s.Address)
 	p, f := trial.Producer(t, c, "full", "empty")
 	for destination, want := range map[string]error{"full": driver.ErrOverloaded, "empty": nil} {
 		p.Publish(t.Context(), &driver.Message{Destination: destination, Payload: []byte("x")})
@@ -49,17 +42,11 @@ func TestFailedSetKeepsConnection(t *testing.T) {
 			t.Errorf("%s: %v; want %v", destination, err, want)
 		}
 	}
-	if err := c.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestForeignProtocolIsRejected(t *testing.T) {
 	address := trial.Serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
-	_, err := trial.Open(t, Definition(), driver.Run{ID: "other"}, nil, "address", address)
-	if err == nil {
-		t.Fatal("an HTTP server is taken for Kestrel")
-	}
+	trial.Refuses(t, Definition(), nil, trial.Mistake{Name: "an HTTP server", Set: []string{"address", address}})
 }
 
 func FuzzAnswers(f *testing.F) {

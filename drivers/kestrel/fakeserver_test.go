@@ -10,82 +10,26 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // A fakeServer simulates a Kestrel server in memory, according to Kestrel's guide. It proves nothing
 // about Kestrel itself.
 type fakeServer struct {
-	address string
+	*trial.Proxy
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	queues  map[string][][]byte
 	open    map[string]int
-	conns   map[net.Conn]bool
-	stalled bool
-	closed  bool
-	listen  net.Listener
-	all     sync.WaitGroup
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
-	s := &fakeServer{queues: map[string][][]byte{}, open: map[string]int{}, conns: map[net.Conn]bool{}}
+	s := &fakeServer{queues: map[string][][]byte{}, open: map[string]int{}}
 	s.changed = sync.NewCond(&s.mu)
-	if err := s.start("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.stop)
+	s.Proxy = trial.NewProxy(t, trial.Serve(t, s.serve))
 	return s
-}
-
-func (s *fakeServer) start(address string) error {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	s.address, s.listen, s.closed = l.Addr().String(), l, false
-	s.all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.conns[c] = true
-			s.mu.Unlock()
-			s.all.Go(func() { s.serve(c) })
-		}
-	})
-	return nil
-}
-
-func (s *fakeServer) stop() {
-	_ = s.listen.Close()
-	s.mu.Lock()
-	s.closed, s.stalled = true, false
-	for c := range s.conns {
-		_ = c.Close()
-	}
-	s.changed.Broadcast()
-	s.mu.Unlock()
-	s.all.Wait()
-}
-
-// restart breaks all connections; queues are kept.
-func (s *fakeServer) restart() error {
-	s.stop()
-	return s.start(s.address)
-}
-
-func (s *fakeServer) stall() (func(), error) {
-	set := func(to bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.stalled = to
-		s.changed.Broadcast()
-	}
-	set(true)
-	return func() { set(false) }, nil
 }
 
 // held is an item that is open on a connection.
@@ -96,17 +40,11 @@ type held struct {
 
 func (s *fakeServer) serve(c net.Conn) {
 	var h *held
-	defer func() {
-		s.abort(h)
-		s.mu.Lock()
-		delete(s.conns, c)
-		s.mu.Unlock()
-		_ = c.Close()
-	}()
+	defer func() { s.abort(h) }()
 	r := bufio.NewReader(c)
 	for {
 		line, err := r.ReadString('\n')
-		if err != nil || !s.awake() {
+		if err != nil {
 			return
 		}
 		words := strings.Fields(line)
@@ -136,16 +74,6 @@ func (s *fakeServer) serve(c net.Conn) {
 			return
 		}
 	}
-}
-
-// awake waits while the server is stalled.
-func (s *fakeServer) awake() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.stalled && !s.closed {
-		s.changed.Wait()
-	}
-	return !s.closed
 }
 
 func (s *fakeServer) set(queue string, item []byte) string {
@@ -196,10 +124,10 @@ func (s *fakeServer) get(key string, h **held) string {
 	over := false
 	timer := time.AfterFunc(wait, func() { s.mu.Lock(); over = true; s.changed.Broadcast(); s.mu.Unlock() })
 	defer timer.Stop()
-	for len(s.queues[queue]) == 0 && opens && !over && !s.closed {
+	for len(s.queues[queue]) == 0 && opens && !over {
 		s.changed.Wait()
 	}
-	if len(s.queues[queue]) == 0 || s.closed {
+	if len(s.queues[queue]) == 0 {
 		return "END\r\n"
 	}
 	item := s.queues[queue][0]

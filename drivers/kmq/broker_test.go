@@ -228,10 +228,7 @@ func removed(t *testing.T, s *served.System) {
 			return len(g.Faults) > 0 && strings.Contains(g.Faults[0].Error(), "removed before it could be sent again")
 		})
 	})
-	kafkatest.Eventually(t, "nothing open", func() bool {
-		n, err := c.Backlog(t.Context(), "s", []string{"d"})
-		return err == nil && n == 0
-	})
+	trial.Drained(t, c, "s", "d")
 }
 
 func unconsumable(t *testing.T, s *served.System) {
@@ -257,14 +254,9 @@ func unconsumable(t *testing.T, s *served.System) {
 		{"markers that are something else", driver.ConsumerSpec{Subscription: "taken", Durable: true, Destinations: []string{"queue"}}, "queue.taken.markers of its markers 3"},
 		{"no offset", driver.ConsumerSpec{Subscription: "s", Destinations: []string{"queue"}, From: driver.Position{At: driver.AtOffset, Offset: "x"}}, "is not an offset"},
 	} {
-		_, err := c.Consumer(t.Context(), w.spec)
-		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), w.want) {
-			t.Errorf("%s: %v; want ErrUnsupported with %q", w.name, err, w.want)
-		}
+		trial.NoConsumer(t, c, w.spec, w.name, driver.ErrUnsupported, w.want)
 	}
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"queue"}, Largest: 2 << 20}, &kafkatest.Fates{}); !errors.Is(err, driver.ErrTooLarge) {
-		t.Errorf("a producer of messages larger than the topic takes: %v", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"queue"}, Largest: 2 << 20}, "a producer of messages larger than the topic takes", driver.ErrTooLarge, "")
 }
 
 // through sends messages one by one during fault, until everything confirmed has been delivered.
@@ -274,10 +266,7 @@ func through(t *testing.T, s *served.System, id string, fault func()) *trial.Log
 	g := trial.NewLog()
 	g.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
 	f := &kafkatest.Fates{}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 5000}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := trial.ProduceBy(t, c, driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 5000}, f)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -325,10 +314,7 @@ func through(t *testing.T, s *served.System, id string, fault func()) *trial.Log
 			return true
 		})
 	})
-	kafkatest.Eventually(t, "nothing left", func() bool {
-		n, err := c.Backlog(t.Context(), "s", []string{"d"})
-		return err == nil && n == 0
-	})
+	trial.Drained(t, c, "s", "d")
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
@@ -24,7 +25,8 @@ func TestConformance(t *testing.T) {
 		t.Run(map[int]string{1: "one node", 3: "three nodes"}[nodes], func(t *testing.T) {
 			s := shared.Up(t, nodes)
 			drivertest.Run(t, Definition(), drivertest.Harness{
-				Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 29,
+				Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 30,
+				Existing: func(run, d string) string { return names.Join(200, "weir", run, d) },
 			})
 		})
 	}

@@ -1,8 +1,6 @@
 package liftbridge
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"syscall"
 	"testing"
@@ -26,9 +24,7 @@ func TestServerIsKilled(t *testing.T) {
 	confirmed := f.Confirmed(t, p, 100)
 	log.Until(t, "the first messages", func() bool { return len(log.Got) == confirmed })
 	confirmed += f.Confirmed(t, p, 1000)
-	if err := s.KillAndRestart(); err != nil {
-		t.Fatal(err)
-	}
+	trial.Must(t, s.KillAndRestart)
 	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
 		t.Fatal("the producer did not go on")
 	}
@@ -45,20 +41,15 @@ func TestLeaderDies(t *testing.T) {
 	s := served.Up(t, Definition(), 3, served.With{Settings: map[string]string{
 		"max-idle-wait": "1s", "max-lag-time": "2s", "max-leader-timeout": "2s",
 	}})
-	c, err := trial.Open(t, Definition(), driver.Run{}, s.Options, "acks", "all", "min-insync", "2", "timeout", "2s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	c := trial.Opened(t, Definition(), driver.Run{}, s.Options, "acks", "all", "min-insync", "2", "timeout", "2s")
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 3}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	trial.Declare(t, c, d)
 	log := trial.NewLog()
 	log.Consume(t, c, driver.ConsumerSpec{Settle: driver.SettleNone})
 	p, f := trial.Producer(t, c, "d")
 	confirmed := f.Confirmed(t, p, 100)
 	var facts driver.Facts
+	var err error
 	if !trial.Eventually(func() bool {
 		facts, err = c.Facts(t.Context())
 		return err == nil && facts.Nodes == 3 && len(facts.Leaders) == 1
@@ -73,20 +64,4 @@ func TestLeaderDies(t *testing.T) {
 	}
 	confirmed += 1 + f.Confirmed(t, p, 100)
 	log.Until(t, "what was confirmed", func() bool { return len(log.Got) >= confirmed })
-}
-
-func TestMissingStream(t *testing.T) {
-	s := shared.Up(t, 1)
-	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"missing"}}, make(trial.Fates, 1))
-	_, other := c.Consumer(t.Context(), driver.ConsumerSpec{Destinations: []string{"missing"}, Settle: driver.SettleNone})
-	if !errors.Is(err, driver.ErrUnsupported) || !errors.Is(other, driver.ErrUnsupported) {
-		t.Errorf("%v; %v", err, other)
-	}
-	if err := c.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
 }

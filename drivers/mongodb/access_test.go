@@ -58,7 +58,7 @@ func TestPasswordsAndTLS(t *testing.T) {
 		// FerretDB answers hello without a login, and refuses later what needs one.
 		c, err := try(way...)
 		if err == nil {
-			err = errors.Join(c.Declare(t.Context(), driver.Destination{Name: "e", Partitions: 1, Replicas: 1}), c.Close(t.Context()))
+			err = errors.Join(c.Declare(t.Context(), trial.Plain("e")), c.Close(t.Context()))
 		}
 		if !errors.Is(err, driver.ErrAuth) {
 			t.Errorf("%v, without a login: %v", way, err)

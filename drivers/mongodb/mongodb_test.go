@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,13 +37,6 @@ func put(t testing.TB, p driver.Producer, f trial.Fates, payloads ...string) (er
 	return errs
 }
 
-// hearing returns a Log whose deliveries call f.
-func hearing(f func()) *trial.Log {
-	l := trial.NewLog()
-	l.OnDeliver = func([]driver.Delivery) error { f(); return nil }
-	return l
-}
-
 func consume(t testing.TB, c driver.Conn, s *trial.Log, settle driver.Settle) (end func() error) {
 	t.Helper()
 	_, end = trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle}, s)
@@ -58,7 +50,7 @@ func TestLateMessageIsNotAcked(t *testing.T) {
 	ctx, release := context.WithCancel(t.Context())
 	defer release()
 	var held atomic.Bool
-	slow := hearing(func() {
+	slow := trial.Hearing(func() {
 		if held.CompareAndSwap(false, true) {
 			<-ctx.Done()
 		}
@@ -120,7 +112,7 @@ func TestTimesUseServerClock(t *testing.T) {
 	}
 	ctx, release := context.WithCancel(t.Context())
 	defer release()
-	r := hearing(func() { <-ctx.Done() })
+	r := trial.Hearing(func() { <-ctx.Done() })
 	consume(t, c, r, driver.SettleEach)
 	r.Has(func() bool { return len(r.Got) > 0 })
 	hidden := 0
@@ -140,7 +132,7 @@ func TestAutoDeletesOnReceive(t *testing.T) {
 	p, f := trial.Producer(t, c, "d")
 	put(t, p, f, "a")
 	left := make(chan uint64, 1)
-	r := hearing(func() { left <- trial.Backlog(t, c) })
+	r := trial.Hearing(func() { left <- trial.Backlog(t, c) })
 	consume(t, c, r, driver.SettleAuto)
 	if n := <-left; n != 0 {
 		t.Errorf("%d messages are left while it is delivered", n)
@@ -205,10 +197,7 @@ func TestFactsOfFerretDB(t *testing.T) {
 	for _, w := range []string{"1", majority} {
 		for _, atomic := range []string{"no", "yes"} {
 			c, _ := open(t, s, "w", w, "journal", "yes", "atomic", atomic)
-			f, err := c.Facts(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := trial.Facts(t, c)
 			if f.Confirms != (driver.Confirms{Guarantee: driver.Received}) || f.Name != "FerretDB" || f.Version != "v1.24.2" || f.Nodes != 1 ||
 				f.Settings["w"] != w+" (ignored)" || f.Settings["findAndModify"] != "not atomic" {
 				t.Errorf("w %s: %+v", w, f)
@@ -236,11 +225,7 @@ func TestExistingCollections(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.link.db.Collection("orders.new").Drop(context.Background()) })
-	c, err := trial.Open(t, Definition(), driver.Run{ID: "existing", Existing: true}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	c := trial.Opened(t, Definition(), driver.Run{ID: "existing", Existing: true}, s.Options)
 	p, f := trial.Producer(t, c, "orders.new")
 	p.Publish(t.Context(), &driver.Message{Destination: "orders.new", Key: []byte("k"), Payload: []byte("mine")})
 	if err := f.Next(t); err != nil {
@@ -256,33 +241,20 @@ func TestExistingCollections(t *testing.T) {
 		t.Errorf("%d settled: %q, faults %v", r.Settlements, r.Got, r.Faults)
 	}
 	for _, bad := range []string{"", "a$b", "system.views", strings.Repeat("x", 121), "missing"} {
-		if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{bad}}, nil); !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("%q: %v", bad, err)
-		}
+		trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{bad}}, bad, driver.ErrUnsupported, "")
 	}
 }
 
 // TestTimeLimits uses servers that are silent, or speak another protocol.
 func TestTimeLimits(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String()); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("a server that is silent: %v", err)
-	}
+	trial.Refuses(t, Definition(), nil, trial.Mistake{Name: "silence", Set: []string{"address", trial.Silent(t)}, Is: driver.ErrUnreachable})
 	s := served.Up(t, Definition(), 1)
 	c, _ := open(t, s, "timeout", "1s")
 	p, f := trial.Producer(t, c, "d")
 	if errs := put(t, p, f, "before"); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
+	resume := trial.Stalled(t, s.Stall)
 	if errs := put(t, p, f, "during"); !errors.Is(errs[0], driver.ErrTimeout) {
 		t.Errorf("a message to a server that stands still: %v", errs[0])
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
-	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // shared is the server of tests that leave it unchanged.
@@ -37,13 +36,7 @@ func TestConformance(t *testing.T) {
 		t.Run(test.version+", QoS "+test.qos+", shared "+test.shared, func(t *testing.T) {
 			s := shared.Up(t, 1)
 			s.Options["version"], s.Options["qos"], s.Options["shared"] = []string{test.version}, []string{test.qos}, []string{test.shared}
-			def := Definition()
-			cfg, err := trial.Configure(def, s.Options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			def.Capabilities = def.Capabilities.With(cfg)
-			drivertest.Run(t, def, drivertest.Harness{
+			drivertest.Run(t, Definition(), drivertest.Harness{
 				Quiet: 60 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: test.expect,
 			})
 		})

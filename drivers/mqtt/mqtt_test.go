@@ -1,7 +1,6 @@
 package mqtt
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	three3 "github.com/eclipse/paho.mqtt.golang"
 
@@ -27,18 +25,9 @@ import (
 // versions lists the protocol versions that most tests use.
 var versions = []string{version5, version3}
 
-// open opens a Conn until the end of the test.
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
 	t.Helper()
-	if run.ID == "" {
-		run.ID = fmt.Sprintf("t%d", time.Now().UnixNano())
-	}
-	c, err := trial.Open(t, Definition(), run, system, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return trial.Opened(t, Definition(), run, system, options...)
 }
 
 // put sends n messages and returns how many are confirmed.
@@ -74,19 +63,6 @@ func times(l *trial.Log, text string) (times, again int) {
 		}
 	}
 	return times, len(l.Again)
-}
-
-// settle waits until the subscription has received everything from the server.
-func settle(t testing.TB, c driver.Conn) {
-	t.Helper()
-	if !trial.Eventually(func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		n, err := c.(driver.Backlogger).Backlog(ctx, "s", []string{"d"})
-		return n == 0 && err == nil
-	}) {
-		t.Error("the subscription still misses messages")
-	}
 }
 
 // subscribe runs a consumer until the end of the test. Its deliveries wait for hold, if not nil.
@@ -128,10 +104,7 @@ func TestTheGuaranteeFollowsTheLevel(t *testing.T) {
 	for _, version := range versions {
 		for qos, want := range []driver.Guarantee{driver.Written, driver.Received, driver.Received} {
 			c := open(t, driver.Run{}, s.Options, "version", version, "qos", fmt.Sprint(qos))
-			f, err := c.Facts(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := trial.Facts(t, c)
 			if f.Confirms != (driver.Confirms{Guarantee: want}) || f.Name != "mosquitto" || !strings.HasPrefix(f.Version, "2.") || f.Settings["granted-qos"] != fmt.Sprint(qos) {
 				t.Errorf("version %s, QoS %d: %+v", version, qos, f)
 			}
@@ -221,7 +194,7 @@ func TestASessionOutlivesItsConnection(t *testing.T) {
 				t.Errorf("%d confirmed", n)
 			}
 			trial.Eventually(func() bool { n, _ := has(x); return n == 100 })
-			settle(t, c)
+			trial.Drained(t, c, "s", "d")
 			for i := range 100 {
 				if times, _ := times(x, fmt.Sprint(i)); times != 1 {
 					t.Errorf("version %s, QoS %s: message %d came %d times", version, qos, i, times)
@@ -246,7 +219,7 @@ func TestExactlyOnceNeedsVersionFive(t *testing.T) {
 		steal(t, s.Address[0], inside.plan.id)
 		close(hold)
 		trial.Eventually(func() bool { _, lost := has(x); return lost != nil })
-		settle(t, c)
+		trial.Drained(t, c, "s", "d")
 		if times, again := times(x, "0"); times != want || again != want-1 {
 			t.Errorf("version %s: the message came %d times, %d of them flagged as redelivered", version, times, again)
 		}
@@ -276,7 +249,7 @@ func TestClosedConsumersShareIsLost(t *testing.T) {
 			})
 		}()
 		stop()
-		settle(t, c)
+		trial.Drained(t, c, "s", "d")
 		n, _ := has(slow)
 		m, _ := has(quick)
 		if n+m >= 100 {
@@ -353,7 +326,7 @@ func TestServerPersistence(t *testing.T) {
 			if !trial.Eventually(func() bool { return len(events) >= 2 }) || <-events != "reconnect" {
 				t.Fatal("the ends do not connect again")
 			}
-			settle(t, c)
+			trial.Drained(t, c, "s", "d")
 			n, err := has(x)
 			t.Logf("%d of 100 arrived; faults: %v", n, err)
 			if test.want > 0 && n != test.want || err == nil {
@@ -386,7 +359,7 @@ func TestBrokerCountsDroppedMessages(t *testing.T) {
 			t.Fatalf("version %s: %d of 100 counted as dropped", v, dropped)
 		}
 		close(hold)
-		settle(t, c)
+		trial.Drained(t, c, "s", "d")
 		if n, _ := has(x); n == 0 || !trial.Eventually(func() bool { return uint64(n)+total()-before == 100 }) {
 			t.Errorf("version %s: %d arrived, and %d are counted as dropped, of 100", v, n, total()-before)
 		}
@@ -399,9 +372,7 @@ func TestNamesOfTopics(t *testing.T) {
 	for _, version := range versions {
 		c := open(t, driver.Run{Existing: true}, s.Options, "version", version, "shared", "no")
 		for _, bad := range []string{"a/+", "#", "$SYS/x", strings.Repeat("x", 65536)} {
-			if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{bad}}, nil); !errors.Is(err, driver.ErrUnsupported) {
-				t.Errorf("%.10q: %v", bad, err)
-			}
+			trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{bad}}, bad, driver.ErrUnsupported, "")
 		}
 		x, _ := subscribe(t, c, nil)
 		o := three3.NewClientOptions().AddBroker("tcp://" + s.Address[0]).SetClientID("plain")
@@ -424,15 +395,9 @@ func TestInvalidSettings(t *testing.T) {
 		}
 	}
 	// A server that accepts but sends nothing.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
 	for _, version := range versions {
-		if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String(), "timeout", "1s", "version", version); !errors.Is(err, driver.ErrUnreachable) {
-			t.Errorf("version %s, a server that is silent: %v", version, err)
-		}
+		trial.Refuses(t, Definition(), nil,
+			trial.Mistake{Name: "silence, version " + version, Set: []string{"address", trial.Silent(t), "timeout", "1s", "version", version}, Is: driver.ErrUnreachable})
 	}
 }
 
@@ -440,9 +405,7 @@ func TestInvalidSettings(t *testing.T) {
 func TestTheServersLimitOfPackets(t *testing.T) {
 	_, options := start(t, t.TempDir(), "allow_anonymous true", "max_packet_size 2000")
 	c := open(t, driver.Run{}, options)
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 2000}, nil); !errors.Is(err, driver.ErrTooLarge) {
-		t.Errorf("a producer of large messages: %v", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"d"}, Largest: 2000}, "a producer of large messages", driver.ErrTooLarge, "")
 	p, f := trial.Producer(t, c, "d")
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, 2000)})
 	if err := f.Next(t); !errors.Is(err, driver.ErrTooLarge) {

@@ -75,9 +75,7 @@ func TestOtherSubscriptionsExistDuringRun(t *testing.T) {
 			t.Errorf("%s: somebody takes %s before the run", form, subject)
 		}
 		for range 2 { // destinations are declared once or twice
-			if err := c.Declare(t.Context(), driver.Destination{Name: "d"}); err != nil {
-				t.Fatal(err)
-			}
+			trial.Declare(t, c, driver.Destination{Name: "d"})
 		}
 		if !there(subject) {
 			t.Errorf("%s: the server knows of no subscription that takes %s", form, subject)
@@ -96,11 +94,7 @@ func TestOtherSubscriptionsExistDuringRun(t *testing.T) {
 }
 
 func TestOtherSubscriptionsConflictWithExistingSubjects(t *testing.T) {
-	cfg := Definition().New()
-	if err := errors.Join(driver.SetOption(cfg, "address", "127.0.0.1:1"), driver.SetOption(cfg, "interest.subscriptions", "5")); err != nil {
-		t.Fatal(err)
-	}
-	_, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Existing: true})
+	_, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", "127.0.0.1:1", "interest.subscriptions", "5")
 	if err == nil || !strings.Contains(err.Error(), "interest.subscriptions") {
 		t.Errorf("%v; want the option, which does not go together with existing subjects", err)
 	}

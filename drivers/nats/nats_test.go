@@ -3,7 +3,6 @@ package nats
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -19,53 +18,16 @@ import (
 
 func open(t testing.TB, s *natstest.Server, options map[string]string) driver.Conn {
 	t.Helper()
-	cfg := Definition().New()
-	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {
-		t.Fatal(err)
-	}
-	for k, v := range options {
-		if err := driver.SetOption(cfg, k, v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return trial.Opened(t, Definition(), driver.Run{ID: "t"}, trial.At(s.Address, options))
 }
 
 func TestClientDropsAreReported(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	c := open(t, s, map[string]string{"pending-bytes": "4KiB"})
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleNone})
-	if err != nil {
-		t.Fatal(err)
-	}
-	let, l := make(chan struct{}), trial.NewLog()
-	l.OnDeliver = func([]driver.Delivery) error {
-		<-let
-		return nil
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, l) }()
-	l.WaitReady(t)
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 100}, make(trial.Fates, 100))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 100 {
-		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, 1024)})
-	}
-	l.Until(t, "a fault", func() bool {
-		if len(l.Faults) > 0 {
-			err = l.Faults[0]
-		}
-		return err != nil
-	})
-	if !errors.Is(err, client.ErrSlowConsumer) || !strings.Contains(err.Error(), "dropped") {
+	h := trial.Hold(t, c, "s", 0)
+	trial.Publish(t, trial.Produce(t, c, make(trial.Fates, 100), "d"), 100, 1024)
+	h.Until(t, "a fault", func() bool { return len(h.Faults) > 0 })
+	if err := h.Faults[0]; !errors.Is(err, client.ErrSlowConsumer) || !strings.Contains(err.Error(), "dropped") {
 		t.Errorf("Fault(%v); want ErrSlowConsumer and how many were dropped", err)
 	}
 	dropped := func() uint64 {
@@ -76,33 +38,20 @@ func TestClientDropsAreReported(t *testing.T) {
 		return f.Discarded[0].Messages
 	}
 	open := dropped()
-	close(let)
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	h.End()
 	if n := dropped(); open == 0 || n < open {
 		t.Errorf("dropped %d, and %d after the consumer's end", open, n)
 	}
-	_ = x.Close(context.Background())
-	_ = p.Close(context.Background())
 }
 
 func TestFlushAfterReconnectConfirmsNothingOld(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	c := open(t, s, map[string]string{"confirm": "flush", "reconnect-wait": "1ms"})
 	done := make(trial.Fates, 1)
-	dp, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1}, done)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dp := trial.Produce(t, c, done, "d")
 	p := dp.(*producer)
 	defer func() { _ = p.Close(context.Background()) }()
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
+	resume := trial.Stalled(t, s.Stall)
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
 	p.link.Kill() // sent, from the client's point of view, and never read
 	resume()
@@ -113,15 +62,7 @@ func TestFlushAfterReconnectConfirmsNothingOld(t *testing.T) {
 
 func TestExistingSubjectsAreUsedUnchanged(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
-	cfg := Definition().New()
-	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {
-		t.Fatal(err)
-	}
-	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Existing: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close(context.Background()) }()
+	c := trial.Opened(t, Definition(), driver.Run{ID: "t", Existing: true}, trial.At(s.Address, nil))
 	nc, err := client.Connect(s.Address[0])
 	if err != nil {
 		t.Fatal(err)
@@ -131,16 +72,8 @@ func TestExistingSubjectsAreUsedUnchanged(t *testing.T) {
 	if err != nil || nc.Flush() != nil {
 		t.Fatal(err)
 	}
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "t-s0", Destinations: []string{"orders.*"}, Settle: driver.SettleNone})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	got := trial.NewLog()
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, got) }()
-	got.WaitReady(t)
+	stop := got.Consume(t, c, driver.ConsumerSpec{Subscription: "t-s0", Destinations: []string{"orders.*"}, Settle: driver.SettleNone})
 	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.eu"}, Largest: 5}, make(trial.Fates, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -150,17 +83,12 @@ func TestExistingSubjectsAreUsedUnchanged(t *testing.T) {
 		t.Errorf("a subscriber of orders.eu: %v, %v", m, err)
 	}
 	got.Until(t, "hello at the consumer of orders.*", func() bool { return slices.Equal(got.Got, []string{"hello"}) })
-	cancel()
-	if err := errors.Join(<-ended, x.Close(t.Context()), p.Close(t.Context())); err != nil {
+	stop()
+	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.*"}}, nil); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a producer of a wildcard: %v; want ErrUnsupported", err)
-	}
-	_, err = c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.eu"}, Largest: natsd.MaxPayload + 1}, nil)
-	if !errors.Is(err, driver.ErrTooLarge) {
-		t.Errorf("a producer of messages larger than the server takes: %v; want ErrTooLarge", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"orders.*"}}, "a producer of a wildcard", driver.ErrUnsupported, "")
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"orders.eu"}, Largest: natsd.MaxPayload + 1}, "a producer of messages larger than the server takes", driver.ErrTooLarge, "")
 }
 
 func TestTheGuaranteeFollowsTheOptionConfirm(t *testing.T) {

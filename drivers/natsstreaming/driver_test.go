@@ -38,8 +38,6 @@ func TestConformance(t *testing.T) {
 		}
 		// A cluster has every channel on all nodes, and accepts no other number of replicas. The
 		// suite requests 2, as an impossible number.
-		def := Definition()
-		def.Capabilities = (&Config{Monitor: s.Options["monitor"]}).Narrow(def.Capabilities)
 		h := drivertest.Harness{
 			Quiet: quiet, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Offset: offset, Allocs: 22, Expect: 33,
 		}
@@ -47,7 +45,7 @@ func TestConformance(t *testing.T) {
 			h.Kill = s.Kill
 			h.Expect++
 		}
-		drivertest.Run(t, def, h)
+		drivertest.Run(t, Definition(), h)
 	}
 	t.Run("file", func(t *testing.T) { conform(t, 1, nil, nil) })
 	t.Run("memory", func(t *testing.T) { conform(t, 1, map[string]string{"store": "memory"}, nil) })

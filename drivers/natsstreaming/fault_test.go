@@ -41,7 +41,7 @@ func lossless(t *testing.T, p *producer, b *trial.Log, label string) (stop func(
 		t.Helper()
 		cancel()
 		sent := <-done
-		flush, end := context.WithTimeout(context.Background(), patience)
+		flush, end := context.WithTimeout(context.Background(), trial.Patience)
 		defer end()
 		if err := p.Flush(flush); err != nil {
 			t.Fatalf("messages are not completed: %v", err)
@@ -103,9 +103,7 @@ func TestARestartIsSurvived(t *testing.T) {
 				b.Until(t, "all before", func() bool { return all(b, sent) })
 				before = lossless(t, p, b, "lost")
 			}
-			if err := s.Restart(); err != nil {
-				t.Fatal(err)
-			}
+			trial.Must(t, s.Restart)
 			confirmedSince(t, b)
 			sent := before()
 			after := lossless(t, p, b, "after")
@@ -142,11 +140,7 @@ func TestAPauseIsSurvived(t *testing.T) {
 	p := produce(t, c, b, "d")
 	sending := lossless(t, p, b, "m")
 	confirmedSince(t, b)
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
+	resume := trial.Stalled(t, s.Stall)
 	b.Until(t, "the lost connection", func() bool { return len(b.Faults) > 0 })
 	resume()
 	confirmedSince(t, b)
@@ -164,8 +158,8 @@ func TestNothingHangsWithoutAServer(t *testing.T) {
 	c := open(t, driver.Run{ID: "killed"}, s.options(), "d")
 	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
 	p := produce(t, c, b, "d")
-	send(t, p, b, "before")
-	s.kill()
+	b.Send(t, p, "d", "before")
+	trial.Must(t, s.Kill)
 	b.Until(t, "the fault", func() bool { return len(b.Faults) > 0 })
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("after")})
 	b.Until(t, "the message's end", func() bool { return b.Done["after"] != nil })
@@ -178,7 +172,7 @@ func TestNothingHangsWithoutAServer(t *testing.T) {
 	if _, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("backlog: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
 	if err := stop(); err != nil {
 		t.Errorf("Run: %v", err)
@@ -195,12 +189,8 @@ func TestAClosedProducerLeavesNothingOpen(t *testing.T) {
 	b := trial.NewLog()
 	c := open(t, driver.Run{ID: "close"}, s.Options, "d")
 	p := produce(t, c, b, "d")
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
-	ms := numbered("m", 50)
+	trial.Stalled(t, s.Stall)
+	ms := trial.Numbered("m", 50)
 	for _, m := range ms {
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(m)})
 	}
@@ -219,9 +209,7 @@ func TestLeaderLossSurvived(t *testing.T) {
 	b := trial.NewLog()
 	impatient(s)["ack-timeout"] = []string{"5s"} // for messages without a leader
 	c := open(t, driver.Run{ID: "leader", Event: b.Event}, s.Options)
-	if err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 3}); err != nil {
-		t.Fatal(err)
-	}
+	trial.Declare(t, c, driver.Destination{Name: "d", Partitions: 1, Replicas: 3})
 	stops := []func() error{
 		consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b),
 		consume(t, c, driver.ConsumerSpec{Subscription: "s", Index: 1, Destinations: []string{"d"}}, b),

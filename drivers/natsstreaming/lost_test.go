@@ -3,6 +3,7 @@ package natsstreaming
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestAbandonedConnectionEndsUnstartedConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.(*consumer).Conn.Close() // like the client itself, when its credentials are refused twice
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
 	b := trial.NewLog()
 	if err := x.Run(ctx, b); !errors.Is(err, driver.ErrDisconnected) || b.IsReady() {
@@ -44,7 +45,7 @@ func TestSilentlyClosedSessionIsReopened(t *testing.T) {
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("first")})
 	b.Until(t, "a completion", func() bool { return errors.Is(b.Done["first"], driver.ErrDisconnected) })
 	b.Until(t, "a new session", func() bool { return len(b.Events) > 0 })
-	send(t, p, b, "second")
+	b.Send(t, p, "d", "second")
 }
 
 func TestForgottenGroupRestartsAtItsBeginning(t *testing.T) {
@@ -80,8 +81,7 @@ func TestForgottenGroupRestartsAtItsBeginning(t *testing.T) {
 }
 
 func TestSilentMonitorsDoNotImplyMissingChannel(t *testing.T) {
-	ports := freePorts(t)
-	m := monitorsAt(t, "http://127.0.0.1:"+ports[0])
+	m := monitorsAt(t, fmt.Sprintf("http://127.0.0.1:%d", served.FreePorts(t, 1)[0]))
 	if err := m.mustHave(t.Context(), "x"); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("%v; want that none answers", err)
 	}

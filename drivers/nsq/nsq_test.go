@@ -66,9 +66,7 @@ func TestInFlightMessagesAreInMemory(t *testing.T) {
 		return all.Topics[0].Depth + ch.Depth, ch.InFlight
 	}
 	l.Until(t, "two messages in flight", func() bool { _, flying := count(inside); return flying == 2 })
-	if err := s.KillAndRestart(); err != nil {
-		t.Fatal(err)
-	}
+	trial.Must(t, s.KillAndRestart)
 	if queued, flying := count(driver.Inside(open(t, driver.Run{ID: "flight"}, s.Options)).(*conn)); queued+flying > 1 {
 		t.Errorf("%d messages: nsqd keeps what is in flight, and the page may promise more", queued+flying)
 	}
@@ -169,10 +167,7 @@ func TestTooLargeMessageKeepsConnection(t *testing.T) {
 	c := open(t, driver.Run{ID: "large"}, map[string][]string{"address": {s.tcp}})
 	l := trial.NewLog()
 	p := producerOf(t, c, l)
-	_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 1001}, l)
-	if !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), "the server's max-msg-size is 1KB") {
-		t.Errorf("a producer of larger messages: %v", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"d"}, Largest: 1001}, "a producer of larger messages", driver.ErrTooLarge, "the server's max-msg-size is 1KB")
 	batch := func(n, size int) {
 		ms := make([]*driver.Message, n)
 		for i := range ms {
@@ -199,17 +194,10 @@ func TestExistingTopicsAreFoundAndPreserved(t *testing.T) {
 	}
 	c := open(t, driver.Run{ID: "run", Existing: true}, map[string][]string{"address": {s.tcp}})
 	l := trial.NewLog()
-	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "run-s", Destinations: []string{"nosuch"}}); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a consumer of no topic: %v", err)
-	}
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, l); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a producer to no topic: %v", err)
-	}
+	trial.NoConsumer(t, c, driver.ConsumerSpec{Subscription: "run-s", Destinations: []string{"nosuch"}}, "a consumer of no topic", driver.ErrUnsupported, "")
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"nosuch"}}, "a producer to no topic", driver.ErrUnsupported, "")
 	stop := l.Consume(t, c, driver.ConsumerSpec{Subscription: "run-s", Destinations: []string{"orders"}})
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders"}}, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := trial.Produce(t, c, l, "orders")
 	p.Publish(t.Context(), &driver.Message{Destination: "orders", Payload: []byte("x")})
 	l.Until(t, "the message", func() bool { return len(l.Got) == 1 })
 	channels := func() int {
@@ -237,7 +225,7 @@ func TestLateServerIsFoundThroughLookupd(t *testing.T) {
 	options := map[string][]string{"lookupd": {k.http}, "lookupd-poll": {"20ms"}, "reconnect-wait": {"5ms"}}
 	// It must be listed before it can be found.
 	for end := time.Now().Add(trial.Patience); ; time.Sleep(10 * time.Millisecond) {
-		x, err := tryOpen(t, driver.Run{ID: "probe"}, options)
+		x, err := trial.Open(t, Definition(), driver.Run{ID: "probe"}, options)
 		if err == nil {
 			_ = x.Close(t.Context())
 			break

@@ -1,7 +1,6 @@
 package nsq
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -38,36 +37,14 @@ func startServer(t testing.TB, name string, args ...string) *server {
 	return s
 }
 
-// open connects with options.
 func open(t testing.TB, run driver.Run, options map[string][]string) driver.Conn {
 	t.Helper()
-	c, err := tryOpen(t, run, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return trial.Opened(t, Definition(), run, options)
 }
 
-func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.Conn, error) {
-	t.Helper()
-	return trial.Open(t, Definition(), run, options)
-}
-
-// producerOf opens a producer to destination d that completes at done.
+// producerOf declares the destination d, and opens a producer to it that completes at done.
 func producerOf(t testing.TB, c driver.Conn, done driver.Completer) *producer {
 	t.Helper()
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1000}, done)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.Close(context.Background())
-		_ = c.Delete(context.Background(), d)
-	})
-	return p.(*producer)
+	trial.Declare(t, c, trial.Plain("d"))
+	return trial.Produce(t, c, done, "d").(*producer)
 }

@@ -1,12 +1,10 @@
 package nsq
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/driver"
@@ -30,11 +28,6 @@ func TestServerWithoutConfigEndpointIsTooOld(t *testing.T) {
 		_, _ = io.WriteString(w, `{"version": "0.2.20"}`)
 	}))
 	t.Cleanup(web.Close)
-	c, err := tryOpen(t, driver.Run{ID: "x"}, map[string][]string{"address": {address}, "http": {web.URL}})
-	if err == nil {
-		_ = c.Close(t.Context())
-	}
-	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "too old") {
-		t.Errorf("open: %v", err)
-	}
+	trial.Refuses(t, Definition(), map[string][]string{"address": {address}, "http": {web.URL}},
+		trial.Mistake{Name: "open", Is: driver.ErrUnsupported, Says: "too old"})
 }

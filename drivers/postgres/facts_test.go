@@ -1,13 +1,13 @@
 package postgres
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), nil, "") }
@@ -21,9 +21,7 @@ func TestUncheckedStandbyIsNotSynchronous(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	standby := &served.System{Options: map[string][]string{"address": s.Address[1:2]}}
-	if _, err := config(t, standby).Open(t.Context(), driver.Run{ID: "t"}); err == nil || !strings.Contains(err.Error(), "is a standby") {
-		t.Errorf("a standby alone: %v", err)
-	}
+	trial.Refuses(t, Definition(), standby.Options, trial.Mistake{Name: "a standby alone", Says: "is a standby"})
 }
 
 func TestAnUnloggedTableSurvivesNoCrash(t *testing.T) {

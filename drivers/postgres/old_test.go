@@ -1,12 +1,8 @@
 package postgres
 
 import (
-	"context"
-	"errors"
 	"net"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -52,16 +48,7 @@ func TestOldServerIsRejected(t *testing.T) {
 		{"v22", "of another make", "f", "the server is PostgreSQL of another make (10 or later)"},
 		{"150004", "15.4", "t", "is a standby"},
 	} {
-		cfg := newConfig()
-		cfg.Address = []string{claims(t, x.number, x.version, x.standby)}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		c, err := cfg.Open(ctx, driver.Run{ID: "r"})
-		if err == nil {
-			_ = c.Close(ctx)
-		}
-		cancel()
-		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%s: %v", x.version, err)
-		}
+		trial.Refuses(t, Definition(), trial.At([]string{claims(t, x.number, x.version, x.standby)}, nil),
+			trial.Mistake{Name: x.version, Is: driver.ErrUnsupported, Says: x.want})
 	}
 }

@@ -1,9 +1,7 @@
 package postgres
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,15 +14,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
-
-// numbered returns n texts that sort in numeric order.
-func numbered(n int) []string {
-	texts := make([]string, n)
-	for i := range texts {
-		texts[i] = fmt.Sprintf("m%06d", i)
-	}
-	return texts
-}
 
 func TestProducing(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
@@ -39,10 +28,9 @@ func TestProducing(t *testing.T) {
 			ms = append(ms, &driver.Message{Destination: "d", Payload: []byte(text)})
 		}
 		p.PublishBatch(t.Context(), ms)
-		send(t, p, "d", "after")
-		f.confirmed(t, "after")
+		f.Send(t, p, "d", "after")
 		for _, m := range ms {
-			if err, _ := f.of(string(m.Payload)); err == nil || !strings.Contains(err.Error(), "violates check constraint") {
+			if err, _ := f.Fate(string(m.Payload)); err == nil || !strings.Contains(err.Error(), "violates check constraint") {
 				t.Errorf("%s: %v; want the fault of its batch", m.Payload, err)
 			}
 		}
@@ -56,9 +44,9 @@ func TestProducing(t *testing.T) {
 		declare(t, c, "d")
 		execute(t, s, `ALTER TABLE `+own(c.run, "d").name+` ADD CHECK (length(content) < 10)`)
 		p, f := produce(t, c, "d")
-		send(t, p, "d", "a", "much too long", "b", "also much too long", "c")
-		f.confirmed(t, "a", "b", "c")
-		if err, _ := f.of("much too long"); err == nil {
+		trial.Send(t, p, "d", "a", "much too long", "b", "also much too long", "c")
+		f.MustConfirm(t, "a", "b", "c")
+		if err, _ := f.Fate("much too long"); err == nil {
 			t.Error("a row that the table refuses was confirmed")
 		}
 	})
@@ -69,9 +57,8 @@ func TestProducing(t *testing.T) {
 		table := own(c.run, "d").name
 		execute(t, s, `CREATE VIEW "transactions" AS SELECT xmin::text AS x, count(*) AS n FROM `+table+` GROUP BY 1`)
 		p, f := produce(t, c, "d")
-		texts := numbered(500)
-		send(t, p, "d", texts...)
-		f.confirmed(t, texts...)
+		texts := trial.Numbered("m", 500)
+		f.Send(t, p, "d", texts...)
 		rows := execute(t, s, `SELECT max(n), count(*) FROM "transactions"; DROP VIEW "transactions"`)
 		most, _ := strconv.Atoi(rows[0][0])
 		if most > 10 || most < 2 {
@@ -84,8 +71,8 @@ func TestProducing(t *testing.T) {
 		declare(t, c, "d")
 		p, f := produce(t, c, "d")
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Key: []byte{}})
-		flush(t, p)
-		f.confirmed(t, "")
+		trial.Flush(t, p)
+		f.MustConfirm(t, "")
 		keys := make(chan []byte, 1)
 		x := consume(t, c, driver.ConsumerSpec{Destinations: []string{"d"}}, func(ds []driver.Delivery) error {
 			keys <- slices.Clone(ds[0].Key)
@@ -101,8 +88,8 @@ func TestProducing(t *testing.T) {
 		c := open(t, s, false)
 		declare(t, c, "d")
 		p, f := produce(t, c, "d")
-		send(t, p, "other", "x")
-		if err, _ := f.of("x"); !errors.Is(err, driver.ErrUnsupported) {
+		trial.Send(t, p, "other", "x")
+		if err, _ := f.Fate("x"); !errors.Is(err, driver.ErrUnsupported) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -123,7 +110,7 @@ func TestProducing(t *testing.T) {
 		text := "x"
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(text)})
 		if !trial.Eventually(func() bool {
-			if _, ok := f.of(text); ok { // the server has not reread its configuration yet
+			if _, ok := f.Fate(text); ok { // the server has not reread its configuration yet
 				text += "x"
 				p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(text)})
 			}
@@ -131,30 +118,22 @@ func TestProducing(t *testing.T) {
 		}) {
 			t.Fatal("the commit does not wait for its standby")
 		}
-		flush(t, p)
-		if err, _ := f.of(text); !errors.Is(err, driver.ErrTimeout) || !strings.Contains(err.Error(), "gave up waiting for its standbys") {
+		trial.Flush(t, p)
+		if err, _ := f.Fate(text); !errors.Is(err, driver.ErrTimeout) || !strings.Contains(err.Error(), "gave up waiting for its standbys") {
 			t.Errorf("error %v", err)
 		}
 	})
 
 	t.Run("a silent server is a timeout, and then a reconnect", func(t *testing.T) {
 		events := make(chan string, 10)
-		cfg := config(t, s, "timeout", "2s", "reconnect-wait", "20ms")
-		opened, err := cfg.Open(t.Context(), driver.Run{ID: "silent", Event: func(kind, text string) { events <- kind + " " + text }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := opened.(*conn)
-		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		run := driver.Run{Event: func(kind, text string) { events <- kind + " " + text }}
+		c := driver.Inside(trial.Opened(t, Definition(), run, s.Options, "timeout", "2s", "reconnect-wait", "20ms")).(*conn)
 		declare(t, c, "d")
 		p, f := produce(t, c, "d")
-		resume, err := s.Stall()
-		if err != nil {
-			t.Fatal(err)
-		}
-		send(t, p, "d", "x")
+		resume := trial.Stalled(t, s.Stall)
+		trial.Send(t, p, "d", "x")
 		resume()
-		if err, _ := f.of("x"); !errors.Is(err, driver.ErrTimeout) {
+		if err, _ := f.Fate("x"); !errors.Is(err, driver.ErrTimeout) {
 			t.Errorf("error %v; want a timeout", err)
 		}
 		select {
@@ -162,11 +141,10 @@ func TestProducing(t *testing.T) {
 			if e != "reconnect producer 0" {
 				t.Errorf("event %q", e)
 			}
-		case <-time.After(patience):
+		case <-time.After(trial.Patience):
 			t.Fatal("no reconnect")
 		}
-		send(t, p, "d", "y")
-		f.confirmed(t, "y")
+		f.Send(t, p, "d", "y")
 	})
 }
 
@@ -181,9 +159,8 @@ func TestConsuming(t *testing.T) {
 		for i := range 4 {
 			sinks = append(sinks, consume(t, c, driver.ConsumerSpec{Index: i, Destinations: []string{"d"}, Settle: driver.Settle(i % 2)}, nil))
 		}
-		texts := numbered(2000)
-		send(t, p, "d", texts...)
-		f.confirmed(t, texts...)
+		texts := trial.Numbered("m", 2000)
+		f.Send(t, p, "d", texts...)
 		var all []string
 		if !trial.Eventually(func() bool {
 			all = nil
@@ -210,7 +187,7 @@ func TestConsuming(t *testing.T) {
 		c := open(t, s, false, "visibility-timeout", "200ms")
 		declare(t, c, "d")
 		p, _ := produce(t, c, "d")
-		send(t, p, "d", "x")
+		trial.Send(t, p, "d", "x")
 		entered, leave := make(chan struct{}), make(chan struct{})
 		slow := consume(t, c, driver.ConsumerSpec{Destinations: []string{"d"}}, func([]driver.Delivery) error {
 			close(entered)
@@ -234,7 +211,7 @@ func TestConsuming(t *testing.T) {
 			c := open(t, s, false, "reconnect-wait", "20ms")
 			declare(t, c, "d")
 			p, _ := produce(t, c, "d")
-			send(t, p, "d", numbered(20)...)
+			trial.Send(t, p, "d", trial.Numbered("m", 20)...)
 			cut := false
 			x := consume(t, c, driver.ConsumerSpec{Destinations: []string{"d"}, Settle: settle}, func([]driver.Delivery) error {
 				if !cut {
@@ -263,14 +240,14 @@ func TestConsuming(t *testing.T) {
 		p, f := produce(t, c, "d", "e")
 		x := consume(t, c, driver.ConsumerSpec{Destinations: []string{"d", "e"}}, nil)
 		x.WaitReady(t)
-		texts := numbered(500)
+		texts := trial.Numbered("m", 500)
 		for i, text := range texts {
-			send(t, p, []string{"d", "e"}[i%2], text)
+			trial.Send(t, p, []string{"d", "e"}[i%2], text)
 			if !trial.Eventually(func() bool { got, _, _, _ := x.look(); return len(got) == i+1 }) {
 				t.Fatalf("%d of %d delivered", i, len(texts))
 			}
 		}
-		f.confirmed(t, texts...)
+		f.MustConfirm(t, texts...)
 		if err := x.stop(); err != nil {
 			t.Error(err)
 		}
@@ -280,8 +257,8 @@ func TestConsuming(t *testing.T) {
 		c := open(t, s, false)
 		declare(t, c, "d")
 		p, _ := produce(t, c, "d")
-		texts := numbered(50)
-		send(t, p, "d", texts...)
+		texts := trial.Numbered("m", 50)
+		trial.Send(t, p, "d", texts...)
 		x := consume(t, c, driver.ConsumerSpec{Destinations: []string{"d"}, Settle: driver.SettleAuto, Prefetch: 9}, func(ds []driver.Delivery) error {
 			if len(ds) > 9 {
 				t.Errorf("%d at a time; want 9 at most", len(ds))
@@ -298,15 +275,18 @@ func TestConsuming(t *testing.T) {
 	t.Run("a table that is gone ends the subscription", func(t *testing.T) {
 		c := open(t, s, false)
 		declare(t, c, "d")
-		x := consume(t, c, driver.ConsumerSpec{Destinations: []string{"d"}}, nil)
-		x.WaitReady(t)
+		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, ended := trial.NewLog(), make(chan error, 1)
+		go func() { ended <- x.Run(t.Context(), l) }()
+		l.WaitReady(t)
 		execute(t, s, `DROP TABLE `+own(c.run, "d").name)
-		<-x.ended
-		if !errors.Is(x.err, driver.ErrUnsupported) || !strings.Contains(x.err.Error(), "does not exist") {
-			t.Errorf("error %v", x.err)
+		if err := errors.Join(<-ended, x.Close(t.Context())); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "does not exist") {
+			t.Errorf("error %v", err)
 		}
 	})
-
 	t.Run("a large backlog is taken by the index", func(t *testing.T) {
 		c := open(t, s, false)
 		declare(t, c, "d")

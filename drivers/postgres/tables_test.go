@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -24,9 +23,8 @@ CREATE VIEW view AS SELECT * FROM jobs`)
 		t.Run(name, func(t *testing.T) {
 			c := open(t, s, true)
 			p, f := produce(t, c, name)
-			texts := numbered(300)
-			send(t, p, name, texts...)
-			f.confirmed(t, texts...)
+			texts := trial.Numbered("m", 300)
+			f.Send(t, p, name, texts...)
 			if n, err := c.Backlog(t.Context(), "s", []string{name}); n != 300 || err != nil {
 				t.Errorf("backlog %d, %v", n, err)
 			}
@@ -51,13 +49,8 @@ CREATE VIEW view AS SELECT * FROM jobs`)
 	} {
 		t.Run("refused: "+strings.ReplaceAll(name, "\x00", "NUL"), func(t *testing.T) {
 			c := open(t, s, true)
-			_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}}, &fates{})
-			if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), says) {
-				t.Errorf("error %v; want %q", err, says)
-			}
-			if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{name}}); !errors.Is(err, driver.ErrUnsupported) {
-				t.Errorf("consumer: error %v", err)
-			}
+			trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{name}}, name, driver.ErrUnsupported, says)
+			trial.NoConsumer(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{name}}, "consumer of "+name, driver.ErrUnsupported, "")
 		})
 	}
 }
@@ -71,9 +64,9 @@ func TestNamesOfTablesAreSafe(t *testing.T) {
 	declare(t, c, names...)
 	p, f := produce(t, c, names...)
 	for i, name := range names {
-		send(t, p, name, numbered(i + 1)[i])
+		trial.Send(t, p, name, trial.Numbered("m", i+1)[i])
 	}
-	f.confirmed(t, numbered(len(names))...)
+	f.MustConfirm(t, trial.Numbered("m", len(names))...)
 	for _, name := range names {
 		if n, err := c.Backlog(t.Context(), "s", []string{name}); n != 1 || err != nil {
 			t.Errorf("%q: %d rows, %v; want its own one", name, n, err)
@@ -100,9 +93,7 @@ func TestBrokenControlConnectionIsReopened(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	trial.Must(t, s.Restart)
 	if _, err := c.Facts(t.Context()); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}

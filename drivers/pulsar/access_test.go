@@ -81,7 +81,7 @@ brokerClientAuthenticationParameters=token:%s
 			}
 			c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "ready"})
 			if err == nil {
-				d := driver.Destination{Name: "ready", Partitions: 1, Replicas: 1}
+				d := trial.Plain("ready")
 				err = errors.Join(c.Declare(t.Context(), d), c.Delete(t.Context(), d), c.Close(t.Context()))
 			}
 			return err
@@ -104,9 +104,7 @@ brokerClientAuthenticationParameters=token:%s
 	c := open(t, 1, nil, append(plain, "token", token("admin"))...)
 	inside := driver.Inside(c).(*conn)
 	inside.link.auth = nil
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, nil); !errors.Is(err, driver.ErrAuth) {
-		t.Errorf("a producer without a token: %v", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"d"}}, "a producer without a token", driver.ErrAuth, "")
 	if _, err := try(t, driver.Run{}, nil, append(secure[:4:4], "token", token("admin"), "timeout", "2s")...); !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("an authority that is not trusted: %v", err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
@@ -24,33 +23,30 @@ func TestMain(m *testing.M) {
 
 // Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
-	conform := func(t *testing.T, s *served.System, cut func() error, kill func() func() error, order driver.Ordering, competing bool, expect int, options map[string][]string) {
+	conform := func(t *testing.T, s *served.System, cut func() error, kill func() func() error, expect int, options map[string][]string) {
 		maps.Copy(s.Options, options)
 		// The client leaks a producer's goroutine for that long.
 		s.Options["send-timeout"], s.Options["nack-delay"] = []string{"2s"}, []string{"100ms"}
-		def := Definition()
-		def.Capabilities.Ordering, def.Capabilities.Competing = order, competing
-		def.Capabilities.DeadLetters = competing && options != nil
-		drivertest.Run(t, def, drivertest.Harness{
+		drivertest.Run(t, Definition(), drivertest.Harness{
 			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: cut, Kill: kill, Stall: s.Stall, Allocs: 100, Expect: expect,
 		})
 	}
 	t.Run(shared, func(t *testing.T) {
 		s := servers.Up(t, 1)
-		conform(t, s, s.Restart, s.Kill, driver.Unordered, true, 34, nil)
+		conform(t, s, s.Restart, s.Kill, 34, nil)
 	})
 	t.Run("shared without batching", func(t *testing.T) {
 		s := servers.Up(t, 1)
-		conform(t, s, s.Restart, s.Kill, driver.Unordered, true, 35, map[string][]string{"batching": {"no"}})
+		conform(t, s, s.Restart, s.Kill, 35, map[string][]string{"batching": {"no"}})
 	})
 	t.Run(exclusive, func(t *testing.T) {
 		s := servers.Up(t, 1)
-		conform(t, s, s.Restart, s.Kill, driver.PerPartition, false, 34, map[string][]string{"subscription-type": {exclusive}, "batching": {"no"}})
+		conform(t, s, s.Restart, s.Kill, 34, map[string][]string{"subscription-type": {exclusive}, "batching": {"no"}})
 	})
 	t.Run("a cluster of two brokers and three bookies", func(t *testing.T) {
 		s := served.Up(t, Definition(), 3, served.With{Recipe: "pulsar-cluster"})
 		// Clients connect only to brokers. Restarting all six servers would take a minute.
-		conform(t, s, func() error { return s.RestartOnly("broker-2", "broker-3") }, nil, driver.Unordered, true, 33, nil)
+		conform(t, s, func() error { return s.RestartOnly("broker-2", "broker-3") }, nil, 33, nil)
 		t.Run("outlives a bookie", func(t *testing.T) { outlivesABookie(t, s) })
 	})
 }

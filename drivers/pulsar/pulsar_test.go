@@ -8,7 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
@@ -18,9 +17,6 @@ import (
 // try opens a Conn with options, after those of a system.
 func try(t *testing.T, run driver.Run, options map[string][]string, more ...string) (driver.Conn, error) {
 	t.Helper()
-	if run.ID == "" {
-		run.ID = fmt.Sprintf("t%d", time.Now().UnixNano())
-	}
 	c, err := trial.Open(t, Definition(), run, options, append([]string{"nack-delay", "100ms", "send-timeout", "2s"}, more...)...)
 	if err == nil {
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
@@ -35,11 +31,7 @@ func open(t *testing.T, partitions int, options map[string][]string, more ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := driver.Destination{Name: "d", Partitions: partitions, Replicas: 1}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Delete(context.Background(), d) })
+	trial.Declare(t, c, driver.Destination{Name: "d", Partitions: partitions, Replicas: 1})
 	return c
 }
 
@@ -161,21 +153,6 @@ func TestExclusiveSubscriptionRejectsSecondConsumer(t *testing.T) {
 	}
 }
 
-// TestGuaranteeFollowsJournalSync reads a server's guarantee with each stated journal setting.
-func TestGuaranteeFollowsJournalSync(t *testing.T) {
-	s := servers.Up(t, 1)
-	for sync, want := range map[string]driver.Confirms{
-		"yes":   {Guarantee: driver.Persisted, Stable: driver.StableFsync},
-		"no":    {Guarantee: driver.Received, Stable: driver.StableOS},
-		unknown: {Guarantee: driver.Received, Stable: driver.StableOS},
-	} {
-		f, err := open(t, 3, s.Options, "journal-sync", sync).Facts(t.Context())
-		if err != nil || f.Confirms != want || f.Version != "4.0.8" || f.Settings["bookkeeperAckQuorum"] != "1" {
-			t.Errorf("journal-sync %s: %+v, %v; want %+v", sync, f, err, want)
-		}
-	}
-}
-
 func TestQuorums(t *testing.T) {
 	for _, tc := range []struct {
 		q      quorums
@@ -211,10 +188,7 @@ func TestExistingTopic(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := make(trial.Fates, 1)
-		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}, InFlight: 1}, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := trial.Produce(t, c, f, name)
 		p.Publish(t.Context(), &driver.Message{Destination: name, Payload: []byte("m")})
 		if err := errors.Join(f.Next(t), p.Close(t.Context()), x.Close(t.Context())); err != nil {
 			t.Error(err)
@@ -235,9 +209,7 @@ func TestExistingTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"missing", "non-persistent://public/default/x", "persistent://public"} {
-		if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}}, nil); !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("%s: %v", name, err)
-		}
+		trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{name}}, name, driver.ErrUnsupported, "")
 	}
 }
 

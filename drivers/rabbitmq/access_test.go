@@ -105,21 +105,13 @@ func TestExistingQueues(t *testing.T) {
 			if err != nil || f.Confirms != want {
 				t.Errorf("%s, management %v: %+v, %v", queue, manage, f, err)
 			}
-			if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "t", Destinations: []string{queue}}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "one subscription, which is s") {
-				t.Errorf("a second subscription of a queue: %v", err)
-			}
+			trial.NoConsumer(t, c, driver.ConsumerSpec{Subscription: "t", Destinations: []string{queue}}, "a second subscription of a queue", driver.ErrUnsupported, "one subscription, which is s")
 		}
 	}
 	c := open(t, driver.Run{Existing: true}, s.Options)
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, trial.NewLog()); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "404 NOT_FOUND - no queue 'nosuch'") {
-		t.Errorf("a queue that is not there: %v", err)
-	}
-	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"nosuch"}}); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a queue that is not there: %v", err)
-	}
-	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "mine", Durable: true, Destinations: []string{"classic"}}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the queue itself") {
-		t.Errorf("a durable subscription of a queue under another name: %v", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"nosuch"}}, "a queue that is not there", driver.ErrUnsupported, "404 NOT_FOUND - no queue 'nosuch'")
+	trial.NoConsumer(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"nosuch"}}, "a queue that is not there", driver.ErrUnsupported, "")
+	trial.NoConsumer(t, c, driver.ConsumerSpec{Subscription: "mine", Durable: true, Destinations: []string{"classic"}}, "a durable subscription of a queue under another name", driver.ErrUnsupported, "the queue itself")
 }
 
 func TestExistingExchanges(t *testing.T) {
@@ -132,9 +124,7 @@ func TestExistingExchanges(t *testing.T) {
 	})
 	l := trial.NewLog()
 	c := open(t, driver.Run{Existing: true}, o)
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, l); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "no exchange 'nosuch'") {
-		t.Errorf("an exchange that is not there: %v", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"nosuch"}}, "an exchange that is not there", driver.ErrUnsupported, "no exchange 'nosuch'")
 	p := producerOf(t, c, l, "x")
 	if err := l.Publish(t, p, "x", "to nobody"); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "no queue took it (basic.return, 312)") {
 		t.Errorf("a message that no queue takes: %v", err)
@@ -152,9 +142,7 @@ func TestExistingExchanges(t *testing.T) {
 	if n, err := c.Backlog(t.Context(), "mine", []string{"x"}); err != nil || n != 1 {
 		t.Errorf("a backlog of %d, %v; want 1", n, err)
 	}
-	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "taken", Durable: true, Destinations: []string{"x"}}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "406 PRECONDITION_FAILED") {
-		t.Errorf("a durable subscription whose name is another queue's: %v", err)
-	}
+	trial.NoConsumer(t, c, driver.ConsumerSpec{Subscription: "taken", Durable: true, Destinations: []string{"x"}}, "a durable subscription whose name is another queue's", driver.ErrUnsupported, "406 PRECONDITION_FAILED")
 	if err := errors.Join(p.Close(context.Background()), c.Close(context.Background())); err != nil {
 		t.Error(err)
 	}

@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -30,40 +29,20 @@ func options(s *served.System, more ...string) map[string][]string {
 	return o
 }
 
-// tryOpen opens a Conn with its own settings.
-func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.Conn, error) {
-	t.Helper()
-	return trial.Open(t, Definition(), run, options)
-}
-
 func open(t testing.TB, run driver.Run, options map[string][]string) *conn {
 	t.Helper()
-	c, err := tryOpen(t, run, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return driver.Inside(c).(*conn)
+	return driver.Inside(trial.Opened(t, Definition(), run, options)).(*conn)
 }
 
 // declared declares the destination d.
 func declared(t testing.TB, c *conn, replicas int) {
 	t.Helper()
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: replicas}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Delete(context.Background(), d) })
+	trial.Declare(t, c, driver.Destination{Name: "d", Partitions: 1, Replicas: replicas})
 }
 
 func producerOf(t testing.TB, c *conn, done driver.Completer, destination string) *producer {
 	t.Helper()
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{destination}, InFlight: 1000}, done)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close(context.Background()) })
-	return p.(*producer)
+	return trial.Produce(t, c, done, destination).(*producer)
 }
 
 // by calls do with a channel, as an administrator would.

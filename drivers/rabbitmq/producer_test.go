@@ -97,9 +97,7 @@ func TestConsumerClosedWithoutServerReturnsError(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-held
-	if err := s.KillAndRestart(); err != nil {
-		t.Fatal(err)
-	}
+	trial.Must(t, s.KillAndRestart)
 	cancel()
 	close(release)
 	if err := <-ended; err != nil {

@@ -21,9 +21,7 @@ func TestTooLargeMessageFailsAlone(t *testing.T) {
 	l := trial.NewLog()
 	c := open(t, driver.Run{Event: l.Event}, options(s, "reconnect-wait", "5ms"))
 	declared(t, c, 1)
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 10_001}, l); !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), "configured max size 10000") {
-		t.Errorf("a producer of what is too large: %v", err)
-	}
+	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"d"}, Largest: 10_001}, "a producer of what is too large", driver.ErrTooLarge, "configured max size 10000")
 	if x, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 10_000}, l); err != nil {
 		t.Error(err)
 	} else {
@@ -167,11 +165,7 @@ func TestStalledServerEndsProducer(t *testing.T) {
 	c := open(t, driver.Run{}, options(s, "heartbeat", "1s"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
+	trial.Stalled(t, s.Stall)
 	const n = 1000
 	for range n {
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, 10_000)})
@@ -187,9 +181,7 @@ func TestStalledServerEndsProducer(t *testing.T) {
 			t.Fatalf("completed with %v", err)
 		}
 	}
-	if _, err := tryOpen(t, driver.Run{}, s.Options); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("opening where nobody moves: %v", err)
-	}
+	trial.Refuses(t, Definition(), s.Options, trial.Mistake{Name: "opening where nobody moves", Is: driver.ErrUnreachable})
 }
 
 // TestAMemoryAlarmIsAnAnswer opens a producer, and publishes, while the server blocks publishing

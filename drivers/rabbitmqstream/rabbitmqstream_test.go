@@ -24,35 +24,18 @@ import (
 
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) *conn {
 	t.Helper()
-	if run.ID == "" {
-		run.ID = strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	}
-	c, err := trial.Open(t, Definition(), run, system, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return driver.Inside(c).(*conn)
+	return driver.Inside(trial.Opened(t, Definition(), run, system, options...)).(*conn)
 }
 
 // declared creates a stream until the end of the test.
 func declared(t testing.TB, c *conn, replicas int) {
 	t.Helper()
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: replicas}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Delete(context.Background(), d) })
+	trial.Declare(t, c, driver.Destination{Name: "d", Partitions: 1, Replicas: replicas})
 }
 
 func produce(t testing.TB, c *conn, done driver.Completer) *producer {
 	t.Helper()
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1000}, done)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close(context.Background()) })
-	return p.(*producer)
+	return trial.Produce(t, c, done, "d").(*producer)
 }
 
 // has returns the payloads once there are n.
@@ -269,10 +252,7 @@ func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := make(trial.Fates, 1)
-		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{theirs}, InFlight: 1}, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := trial.Produce(t, c, f, theirs)
 		p.Publish(t.Context(), &driver.Message{Destination: theirs, Payload: []byte("hello")})
 		if err := f.Next(t); err != nil {
 			t.Error(err)

@@ -1,7 +1,6 @@
 package redispubsub
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,12 +16,7 @@ import (
 // open opens a run whose events go to l; options alternates names and values.
 func open(t testing.TB, address string, l *trial.Log, options ...string) driver.Conn {
 	t.Helper()
-	c, err := trial.Open(t, Definition(), driver.Run{Event: l.Event}, map[string][]string{"address": {address}}, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return trial.Opened(t, Definition(), driver.Run{Event: l.Event}, map[string][]string{"address": {address}}, options...)
 }
 
 func subscribe(t *testing.T, c driver.Conn, l *trial.Log) {
@@ -54,9 +48,7 @@ func TestASubscriberOutlivesItsServer(t *testing.T) {
 	subscribe(t, c, l)
 	p, f := trial.Producer(t, c, "d")
 	until(t, p, f, l, "before")
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	trial.Must(t, s.Restart)
 	until(t, p, f, l, "after")
 	l.Until(t, "the fault and the reconnect", func() bool {
 		return errors.Is(errors.Join(l.Faults...), driver.ErrDisconnected) && slices.Contains(l.Events, "reconnect consumer s 0")
@@ -92,11 +84,7 @@ func TestSilentServerIsAbandoned(t *testing.T) {
 	if early != nil {
 		t.Fatalf("a server that answers was given up: %v", early)
 	}
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
+	resume := trial.Stalled(t, s.Stall)
 	l.Until(t, "the silence", func() bool { return len(l.Faults) > 0 })
 	resume()
 	p, f := trial.Producer(t, c, "d")

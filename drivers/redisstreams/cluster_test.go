@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -33,14 +32,7 @@ func clustered(t *testing.T, s *served.System, run driver.Run, options map[strin
 
 func declareParts(t *testing.T, c *conn) {
 	t.Helper()
-	if err := c.Declare(within(t), driver.Destination{Name: "d", Partitions: parts, Replicas: 1}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Delete(within(t), driver.Destination{Name: "d"}); err != nil {
-			t.Errorf("Delete: %v", err)
-		}
-	})
+	trial.Declare(t, c, driver.Destination{Name: "d", Partitions: parts, Replicas: 1})
 }
 
 // partitions is a sink that counts deliveries by partition, and records each key's partitions.
@@ -83,10 +75,7 @@ func formsACluster(t *testing.T, s *served.System, nodes int) {
 	t.Helper()
 	c := clustered(t, s, driver.Run{ID: "shape"}, nil)
 	declareParts(t, c)
-	f, err := c.Facts(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := trial.Facts(t, c)
 	masters := map[string]bool{}
 	for _, l := range f.Leaders {
 		masters[l] = true
@@ -101,15 +90,9 @@ func TestACluster(t *testing.T) {
 	s := served.Up(t, Definition(), 6, served.With{Recipe: "redis-cluster", Settings: map[string]string{"node-timeout": "1000"}})
 
 	t.Run("needs the option", func(t *testing.T) {
-		cfg := newConfig()
-		cfg.Address = s.Address[:1]
-		if _, err := cfg.Open(within(t), driver.Run{ID: "r"}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "set the option cluster") {
-			t.Errorf("Open without it: %v", err)
-		}
-		cfg.Address, cfg.Cluster = []string{redistest.Start(t).Address}, true
-		if _, err := cfg.Open(within(t), driver.Run{ID: "r"}); !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("Open with it, and the server is of no cluster: %v", err)
-		}
+		trial.Refuses(t, Definition(), trial.At(s.Address[:1], nil),
+			trial.Mistake{Name: "Open without it", Is: driver.ErrUnsupported, Says: "set the option cluster"},
+			trial.Mistake{Name: "a server of no cluster", Set: []string{"address", redistest.Start(t).Address, "cluster", "true"}, Is: driver.ErrUnsupported})
 	})
 
 	t.Run("has its partitions spread", func(t *testing.T) {
@@ -121,10 +104,7 @@ func TestACluster(t *testing.T) {
 		if err := c.Declare(within(t), driver.Destination{Name: "d", Partitions: 2, Replicas: 1}); !errors.Is(err, driver.ErrUnsupported) {
 			t.Errorf("with other partitions: %v", err)
 		}
-		f, err := c.Facts(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := trial.Facts(t, c)
 		if d := cmp.Diff(driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll}, f.Confirms); d != "" || f.Nodes != 6 {
 			t.Errorf("%d nodes, confirms %s", f.Nodes, d)
 		}
@@ -161,10 +141,7 @@ func TestACluster(t *testing.T) {
 			if n := len(f.Confirmed()); n != len(ms) {
 				t.Errorf("%d of %d are confirmed", n, len(ms))
 			}
-			eventually(t, "nothing is left", func() bool {
-				n, err := c.Backlog(within(t), "s", []string{"d"})
-				return err == nil && n == 0
-			})
+			trial.Drained(t, c, "s", "d")
 			if err := stop(); err != nil {
 				t.Error(err)
 			}
@@ -217,18 +194,9 @@ func TestACluster(t *testing.T) {
 		}
 		e := clustered(t, s, driver.Run{ID: "own", Existing: true}, nil)
 		sink := trial.NewLog()
-		x, err := e.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: names})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(within(t))
-		ended := make(chan error, 1)
-		go func() { ended <- x.Run(ctx, sink) }()
+		stop := sink.Consume(t, e, driver.ConsumerSpec{Destinations: names})
 		eventually(t, "all arrive", func() bool { return len(sink.Distinct()) == len(names) })
-		cancel()
-		if err := errors.Join(<-ended, x.Close(within(t))); err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 
 	// These change the leaders, so they come last.

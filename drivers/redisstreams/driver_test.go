@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestMain(m *testing.M) {
@@ -67,13 +68,10 @@ func TestConformance(t *testing.T) {
 			maps.Copy(options, s.Options)
 			maps.Copy(options, run.options)
 			def := Definition()
-			cfg := def.New()
-			for name, values := range options {
-				if err := driver.SetOption(cfg, name, values...); err != nil {
-					t.Fatal(err)
-				}
+			cfg, err := trial.Configure(def, options)
+			if err != nil {
+				t.Fatal(err)
 			}
-			def.Capabilities = def.Capabilities.With(cfg)
 			var kill func() func() error
 			if run.nodes == 1 && run.with.Settings["appendonly"] == "yes" { // otherwise the streams go with the server
 				kill = s.Kill

@@ -14,9 +14,7 @@ import (
 // replica. A client that kept to it would see an endless outage.
 func TestTheNextMasterIsFound(t *testing.T) {
 	killed := func(t *testing.T, first, _ *redistest.Server) {
-		if err := first.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		trial.Must(t, first.Kill)
 	}
 	demoted := func(t *testing.T, first, second *redistest.Server) {
 		if err := raw(t, first.Address).ReplicaOf(within(t), "127.0.0.1", strconv.Itoa(second.Port)).Err(); err != nil {
@@ -41,14 +39,7 @@ func TestTheNextMasterIsFound(t *testing.T) {
 			t.Parallel() // each waits for seconds, on its own servers
 			first := redistest.Start(t)
 			second := redistest.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(first.Port))
-			cfg := newConfig()
-			cfg.Address = []string{first.Address, second.Address}
-			opened, err := cfg.Open(within(t), driver.Run{ID: "r"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := opened.(*conn)
-			t.Cleanup(func() { _ = c.Close(context.Background()) })
+			c := driver.Inside(trial.Opened(t, Definition(), driver.Run{ID: "r"}, trial.At([]string{first.Address, second.Address}, nil))).(*conn)
 			declare(t, c)
 			f, s := trial.NewLog(), trial.NewLog()
 			stop := consume(t, c, driver.ConsumerSpec{}, s)

@@ -51,10 +51,7 @@ func TestEntriesBeingAckedAreNotClaimed(t *testing.T) {
 	eventually(t, "all arrive", func() bool { return len(sink.Distinct()) == 10 })
 	time.Sleep(5 * lookAgain)
 	close(release)
-	eventually(t, "all is settled", func() bool {
-		left, err := c.Backlog(within(t), "s", []string{"d"})
-		return err == nil && left == 0
-	})
+	trial.Drained(t, c, "s", "d")
 	if got := look(sink, func() []string { return slices.Clone(sink.Got) }); !slices.Equal(got, entries(0, 10)) {
 		t.Errorf("delivered %v", got)
 	}

@@ -2,7 +2,6 @@ package redisstreams
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -66,17 +65,7 @@ func TestOldServerIsRejected(t *testing.T) {
 		{"redis_version:7.2.4\r\nrole:master\r\ncluster_enabled:1\r\n", "false", "node of a Redis Cluster"},
 		{"redis_version:7.2.4\r\nrole:slave\r\n", "false", "is a slave, no master"},
 	} {
-		cfg := newConfig()
-		cfg.Address = []string{talk(t, x.info)}
-		if err := driver.SetOption(cfg, "wait-aof", x.aof); err != nil {
-			t.Fatal(err)
-		}
-		c, err := cfg.Open(within(t), driver.Run{ID: "r"})
-		if err == nil {
-			_ = c.Close(within(t))
-		}
-		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%q: %v", x.info, err)
-		}
+		trial.Refuses(t, Definition(), trial.At([]string{talk(t, x.info)}, nil),
+			trial.Mistake{Name: x.info, Set: []string{"wait-aof", x.aof}, Is: driver.ErrUnsupported, Says: x.want})
 	}
 }

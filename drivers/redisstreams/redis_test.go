@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,39 +39,17 @@ func within(t *testing.T) context.Context {
 
 func open(t *testing.T, run driver.Run, address string, options map[string]string) *conn {
 	t.Helper()
-	cfg := newConfig()
-	cfg.Address = []string{address}
-	for name, value := range options {
-		if err := driver.SetOption(cfg, name, value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := driver.Check(cfg); err != nil {
-		t.Fatal(err)
-	}
-	c, err := driver.Open(within(t), Definition(), cfg, run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return driver.Inside(c).(*conn)
+	return driver.Inside(trial.Opened(t, Definition(), run, trial.At([]string{address}, options))).(*conn)
 }
 
 func declare(t *testing.T, c *conn) {
 	t.Helper()
-	if err := c.Declare(within(t), driver.Destination{Name: "d", Partitions: 1, Replicas: 1}); err != nil {
-		t.Fatal(err)
-	}
+	trial.Declare(t, c, trial.Plain("d"))
 }
 
 func produce(t *testing.T, c *conn, f driver.Completer) driver.Producer {
 	t.Helper()
-	p, err := c.Producer(within(t), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1000}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close(context.Background()) })
-	return p
+	return trial.Produce(t, c, f, "d")
 }
 
 // consume runs a consumer until the end of the test or stop.
@@ -237,14 +214,8 @@ func TestExistingStreamsAreUsedAndPreserved(t *testing.T) {
 	}
 	c := open(t, driver.Run{ID: "r", Existing: true}, s.Address, nil)
 	for name, want := range map[string]string{"nowhere": "there is no stream of this name", "text": "the key is a string, no stream"} {
-		_, err := c.Producer(ctx, driver.ProducerSpec{Destinations: []string{name}}, trial.NewLog())
-		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
-			t.Errorf("a producer to %s: %v", name, err)
-		}
-		_, err = c.Consumer(ctx, driver.ConsumerSpec{Subscription: "s", Destinations: []string{name}})
-		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
-			t.Errorf("a consumer of %s: %v", name, err)
-		}
+		trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{name}}, "a producer to "+name, driver.ErrUnsupported, want)
+		trial.NoConsumer(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{name}}, "a consumer of "+name, driver.ErrUnsupported, want)
 	}
 	sink := trial.NewLog()
 	stop := consume(t, c, driver.ConsumerSpec{}, sink)
@@ -289,7 +260,7 @@ func TestDeclareOnNonStreamKeyFails(t *testing.T) {
 	if err := c.link.Set(within(t), "weir:r:d", "x", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	err := c.Declare(within(t), driver.Destination{Name: "d", Partitions: 1, Replicas: 1})
+	err := c.Declare(within(t), trial.Plain("d"))
 	if !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("Declare: %v", err)
 	}
@@ -312,10 +283,7 @@ func TestTheGuaranteeFollowsTheRunningServer(t *testing.T) {
 		if err := c.link.ConfigSet(ctx, step.set[0], step.set[1]).Err(); err != nil {
 			t.Fatal(err)
 		}
-		f, err := c.Facts(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := trial.Facts(t, c)
 		if d := cmp.Diff(step.want, f.Confirms); d != "" {
 			t.Errorf("with %s: %s", step.set, d)
 		}
@@ -365,52 +333,25 @@ func TestGuaranteeFollowsWaitOptions(t *testing.T) {
 }
 
 func TestConflictingSettingsAreRejected(t *testing.T) {
-	for _, x := range []struct{ name, value, want string }{
-		{"claim-after", "0s", "claim-after"},
-		{"max-len", "-1", "max-len"},
-		{"max-len-exact", "true", "without max-len"},
-		{"wait-replicas", "-1", "wait-replicas"},
-		{"wait-timeout", "0s", "wait-timeout"},
-	} {
-		cfg := newConfig()
-		if err := driver.SetOption(cfg, x.name, x.value); err != nil {
-			t.Fatal(err)
-		}
-		if err := driver.Check(cfg); err == nil || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%s: %s: %v", x.name, x.value, err)
-		}
-	}
-	cfg := newConfig()
-	cfg.WaitReplicas, cfg.WaitTimeout = 1, cfg.AckTimeout
-	if err := driver.Check(cfg); err == nil {
-		t.Error("a wait as long as the client's patience is not refused")
-	}
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "no time", Set: []string{"claim-after", "0s"}, Option: "claim-after"},
+		trial.Mistake{Name: "a negative length", Set: []string{"max-len", "-1"}, Option: "max-len"},
+		trial.Mistake{Name: "no length", Set: []string{"max-len-exact", "true"}, Says: "without max-len"},
+		trial.Mistake{Name: "negative replicas", Set: []string{"wait-replicas", "-1"}, Option: "wait-replicas"},
+		trial.Mistake{Name: "no wait", Set: []string{"wait-timeout", "0s"}, Option: "wait-timeout"},
+		trial.Mistake{Name: "a wait as long as the client's patience", Set: []string{"wait-replicas", "1", "wait-timeout", newConfig().AckTimeout.String()}, Says: "wait-timeout"},
+	)
 }
 
 // TestWaitAOFNeedsSync: with appendfsync no, WAITAOF never reports that this server has
 // synced.
 func TestWaitAOFNeedsSync(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Recipe: "valkey", Settings: map[string]string{"appendonly": "yes", "appendfsync": "no"}})
-	cfg := newConfig()
-	cfg.Address, cfg.WaitAOF = s.Address, true
-	c, err := cfg.Open(within(t), driver.Run{ID: "r"})
-	if err == nil {
-		_ = c.Close(within(t))
-	}
-	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "appendfsync: no") {
-		t.Errorf("Open: %v", err)
-	}
+	trial.Refuses(t, Definition(), s.Options,
+		trial.Mistake{Name: "Open", Set: []string{"wait-aof", "true"}, Is: driver.ErrUnsupported, Says: "appendfsync: no"})
 }
 
 func TestServerWithoutAppendOnlyFileIsRejected(t *testing.T) {
-	s := redistest.Start(t)
-	cfg := newConfig()
-	cfg.Address, cfg.WaitAOF = []string{s.Address}, true
-	c, err := cfg.Open(within(t), driver.Run{ID: "r"})
-	if err == nil {
-		_ = c.Close(within(t))
-	}
-	if !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("Open with wait-aof of a server without an append-only file: %v", err)
-	}
+	trial.Refuses(t, Definition(), trial.At([]string{redistest.Start(t).Address}, nil),
+		trial.Mistake{Name: "Open", Set: []string{"wait-aof", "true"}, Is: driver.ErrUnsupported})
 }

@@ -61,10 +61,7 @@ func TestDurableGroupResumesAtLastAck(t *testing.T) {
 				if got := look(sink, func() []string { return sink.Again }); !slices.Equal(got, entries(3, 20)) {
 					t.Errorf("flagged as redelivered: %v", got)
 				}
-				eventually(t, "all is settled", func() bool {
-					left, err := again.Backlog(within(t), "s", []string{"d"})
-					return err == nil && left == 0
-				})
+				trial.Drained(t, again, "s", "d")
 				if err := stop(); err != nil {
 					t.Error(err)
 				}

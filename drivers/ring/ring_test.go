@@ -11,7 +11,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weirmq/weir/drivers/internal/local"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
@@ -109,28 +108,6 @@ func TestFullRingHoldsCapacityInOrder(t *testing.T) {
 				cancel()
 			}
 		})
-	})
-}
-
-func TestCloseEndsEveryWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		empty, full := newQueue(2, 8, true), newQueue(2, 8, true)
-		for range 2 {
-			if err := full.Put(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		errs := make(chan error, 2)
-		go func() { errs <- full.Put(t.Context(), nil) }()
-		go func() { _, err := empty.Take(t.Context(), nil); errs <- err }()
-		time.Sleep(time.Minute)
-		empty.Close()
-		full.Close()
-		for range 2 {
-			if err := <-errs; !errors.Is(err, local.ErrGone) {
-				t.Errorf("error %v", err)
-			}
-		}
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -26,22 +25,10 @@ import (
 // open connects, declares destination d unless the run's exist, and deletes it at the end.
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
 	t.Helper()
-	c, err := trial.Open(t, Definition(), run, system, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	c := trial.Opened(t, Definition(), run, system, options...)
 	if !run.Existing {
-		if err := c.Declare(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		trial.Declare(t, c, trial.Plain("d"))
 	}
-	t.Cleanup(func() {
-		if !run.Existing {
-			_ = c.Delete(context.Background(), d)
-		}
-		_ = c.Close(context.Background())
-	})
 	return c
 }
 
@@ -65,13 +52,6 @@ func put(t testing.TB, p driver.BatchProducer, f trial.Fates, ms ...*driver.Mess
 
 func message(destination, key, payload string) *driver.Message {
 	return &driver.Message{Destination: destination, Key: []byte(key), Payload: []byte(payload)}
-}
-
-// hearing returns a Log whose deliveries call f.
-func hearing(f func()) *trial.Log {
-	l := trial.NewLog()
-	l.OnDeliver = func([]driver.Delivery) error { f(); return nil }
-	return l
 }
 
 // has returns the payloads, and the number of redelivered ones.
@@ -160,7 +140,7 @@ func TestFIFOQueueBlocksGroup(t *testing.T) {
 	}
 	ctx, release := context.WithCancel(t.Context())
 	var held atomic.Bool
-	first, second := hearing(func() {
+	first, second := trial.Hearing(func() {
 		if held.CompareAndSwap(false, true) {
 			<-ctx.Done()
 		}
@@ -191,7 +171,7 @@ func TestVisibilityTimeout(t *testing.T) {
 	c := open(t, driver.Run{ID: "visible"}, s.Options, "visibility-timeout", "1s")
 	ctx, release := context.WithCancel(t.Context())
 	var held atomic.Bool
-	slow := hearing(func() {
+	slow := trial.Hearing(func() {
 		if held.CompareAndSwap(false, true) {
 			<-ctx.Done()
 		}
@@ -308,9 +288,7 @@ func TestARestartedServerForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	trial.Eventually(func() bool { got, _ := has(r); return len(got) > 0 })
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	trial.Must(t, s.Restart)
 	if err := put(t, p, f, message("d", "", "after")); !errors.Is(err, driver.ErrUnsupported) && !errors.Is(err, driver.ErrDisconnected) {
 		t.Errorf("a message to a queue that the server has forgotten: %v", err)
 	}
@@ -332,7 +310,7 @@ func TestErrorsBeforeConnecting(t *testing.T) {
 }
 
 // static holds options that leave nothing for the AWS client to find.
-var static = map[string][]string{"access-key": {"id"}, "secret-key": {"never shown"}, "region": {"r"}}
+var static = map[string][]string{"access-key": {"id"}, "secret-key": {"wr0ng"}, "region": {"r"}}
 
 // TestServiceErrors uses answers that ElasticMQ never gives.
 func TestServiceErrors(t *testing.T) {
@@ -354,21 +332,10 @@ func TestServiceErrors(t *testing.T) {
 				_, _ = w.Write([]byte(test.answer))
 			}))
 			defer server.Close()
-			_, err := trial.Open(t, Definition(), driver.Run{}, static, "address", server.URL)
-			if !errors.Is(err, test.want) || strings.Contains(err.Error(), "never shown") {
-				t.Errorf("%v", err)
-			}
+			trial.Refuses(t, Definition(), static, trial.Mistake{Name: name, Set: []string{"address", server.URL}, Is: test.want})
 		})
 	}
-	// A server that accepts but sends nothing.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	if _, err := trial.Open(t, Definition(), driver.Run{}, static, "address", l.Addr().String(), "timeout", "1s"); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("a server that is silent: %v", err)
-	}
+	trial.Refuses(t, Definition(), static, trial.Mistake{Name: "silence", Set: []string{"address", trial.Silent(t), "timeout", "1s"}, Is: driver.ErrUnreachable})
 }
 
 // TestWithoutCredentials finds neither a region nor credentials, and sends no request.
@@ -381,22 +348,15 @@ func TestWithoutCredentials(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	_, err := trial.Open(t, Definition(), driver.Run{}, nil)
-	if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != "region" {
-		t.Errorf("without a region: %v", err)
-	}
-	if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "region", "r"); !errors.Is(err, driver.ErrAuth) {
-		t.Errorf("without credentials: %v", err)
-	}
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "no region", Option: "region"},
+		trial.Mistake{Name: "no credentials", Set: []string{"region", "r"}, Is: driver.ErrAuth},
+	)
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv("AWS_REGION", "r")
 	s := shared.Up(t, 1)
-	c, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", s.Address[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = c.Close(t.Context())
+	trial.Opened(t, Definition(), driver.Run{}, nil, "address", s.Address[0])
 }
 
 func TestExistingQueues(t *testing.T) {
@@ -425,10 +385,7 @@ func TestExistingQueues(t *testing.T) {
 		_, _ = k.link.DeleteQueue(context.Background(), &client.DeleteQueueInput{QueueUrl: q.QueueUrl})
 	}
 	for _, bad := range []string{"", "a.b", "with space", strings.Repeat("x", 81), "missing"} {
-		_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{bad}}, nil)
-		if !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("%q: %v", bad, err)
-		}
+		trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{bad}}, bad, driver.ErrUnsupported, "")
 	}
 }
 

@@ -37,13 +37,6 @@ func TestConformance(t *testing.T) {
 				def.New = func() driver.Config { return &attended{Config: *Definition().New().(*Config)} }
 				expect = 23 // without GroupsEachGetAll
 			}
-			cfg := def.New()
-			for name, values := range options {
-				if err := driver.SetOption(cfg, name, values...); err != nil {
-					t.Fatal(err)
-				}
-			}
-			def.Capabilities = def.Capabilities.With(cfg)
 			drivertest.Run(t, def, drivertest.Harness{Quiet: 50 * time.Millisecond, Options: options, Goroutines: left, Allocs: 30, Expect: expect + 1})
 		})
 	}

@@ -30,13 +30,6 @@ func TestConformance(t *testing.T) {
 			if test.pattern == "pipeline" {
 				def.New = func() driver.Config { return &attended{Config: *Definition().New().(*Config)} }
 			}
-			cfg := def.New()
-			for name, values := range options {
-				if err := driver.SetOption(cfg, name, values...); err != nil {
-					t.Fatal(err)
-				}
-			}
-			def.Capabilities = def.Capabilities.With(cfg)
 			drivertest.Run(t, def, drivertest.Harness{Quiet: 50 * time.Millisecond, Options: options, Expect: 24})
 		})
 	}

@@ -88,7 +88,7 @@ var levels = map[string]int{
 	"drivers/internal/natsconn":  2,
 	"drivers/internal/redisconn": 2,
 	// Only drivers' tests import these, which is why they may build on guard and broker.
-	"drivers/internal/natstest":  2,
+	"drivers/internal/natstest":  5,
 	"drivers/internal/kafkatest": 3,
 	"drivers/internal/redistest": 5,
 	"drivers/internal/served":    4,

@@ -17,15 +17,7 @@ import (
 // the test.
 func Open(t testing.TB, d driver.Definition, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) driver.Conn {
 	t.Helper()
-	cfg := d.New()
-	err := driver.SetOption(cfg, "address", address...)
-	for k, v := range options {
-		err = errors.Join(err, driver.SetOption(cfg, k, v))
-	}
-	if err := errors.Join(err, driver.Check(cfg)); err != nil {
-		t.Fatal(err)
-	}
-	c, err := driver.Open(t.Context(), d, cfg, run)
+	c, err := trial.Open(t, d, run, trial.At(address, options))
 	if err != nil {
 		t.Fatal(err)
 	}

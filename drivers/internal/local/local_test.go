@@ -96,10 +96,7 @@ func TestAConsumerServesSeveralDestinations(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- c.Run(ctx, s) }()
 		f := trial.NewLog()
-		p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: names}, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := trial.Produce(t, conn, f, names...)
 		const n = 100
 		for i := range n {
 			p.Publish(t.Context(), &driver.Message{Destination: names[i%3], Payload: fmt.Appendf(nil, "m%d", i)})
@@ -179,10 +176,7 @@ func TestADestinationWithoutSubscriptionsDiscards(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := trial.NewLog()
-		p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: names}, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := trial.Produce(t, conn, f, names...)
 		for range 100 { // of capacity 4
 			p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
 			if err := last(f); err != nil {

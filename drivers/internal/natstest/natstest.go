@@ -4,7 +4,6 @@ package natstest
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/natsd"
 )
@@ -138,32 +138,5 @@ func (s *Server) Restart() error {
 	return s.start()
 }
 
-// Stall stops the server from reading until resume is called. It returns when every thread of the
-// server has stopped, as far as the host reports it: sending the signal does not wait for that.
-func (s *Server) Stall() (resume func(), err error) {
-	pid := s.process.Pid()
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		return nil, err
-	}
-	for range 20_000 {
-		if stopped(pid) {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }, nil
-}
-
-// stopped reports whether all threads of the process are stopped according to /proc; true without
-// /proc.
-func stopped(pid int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	for _, t := range threads {
-		b, err := os.ReadFile(t)
-		// The state follows the name, which is in parentheses and may contain any character.
-		if i := bytes.LastIndexByte(b, ')'); err == nil && (i+2 >= len(b) || b[i+2] != 'T') {
-			return false
-		}
-	}
-	return true
-}
+// Stall stops the server from reading until resume is called.
+func (s *Server) Stall() (resume func(), err error) { return served.Stall(s.process.Pid()) }

@@ -178,7 +178,7 @@ func (p *Process) Restart() error {
 }
 
 // Stall stops the program from reading until resume is called, like System.Stall.
-func (p *Process) Stall() (resume func(), err error) { return stall([]int{p.running.Pid()}) }
+func (p *Process) Stall() (resume func(), err error) { return Stall(p.running.Pid()) }
 
 // FreePorts returns consecutive free ports on 127.0.0.1. They are below the range for client ports,
 // so that they are still free when a server takes seconds to open its port.

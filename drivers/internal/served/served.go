@@ -182,12 +182,12 @@ func (s *System) RestartOnly(names ...string) error {
 }
 
 // Stall stops every server from reading until resume is called, including its current child
-// processes: some servers have a process per connection. It returns when every thread has stopped,
-// as far as the host reports it: sending the signal does not wait for that.
-func (s *System) Stall() (resume func(), err error) { return stall(s.Pids) }
+// processes: some servers have a process per connection.
+func (s *System) Stall() (resume func(), err error) { return Stall(s.Pids...) }
 
-// stall stops processes and their descendants.
-func stall(pids []int) (resume func(), err error) {
+// Stall stops processes and their descendants until resume is called. It returns when every thread
+// has stopped, as far as the host reports it: sending the signal does not wait for that.
+func Stall(pids ...int) (resume func(), err error) {
 	all := map[int]bool{}
 	resume = func() {
 		for pid := range all {

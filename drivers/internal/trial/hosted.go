@@ -57,6 +57,13 @@ func Serve(t testing.TB, serve func(net.Conn)) (address string) {
 	return l.Addr().String()
 }
 
+// Silent returns the address of a server that accepts connections but sends nothing, until the end
+// of the test.
+func Silent(t testing.TB) (address string) {
+	t.Helper()
+	return Serve(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+}
+
 // join copies both ways between a connection and one to address, until either ends.
 func join(a net.Conn, address string) {
 	b, err := net.Dial("tcp", address)
@@ -101,6 +108,33 @@ func Refuses(t *testing.T, def driver.Definition, options map[string][]string, m
 		if !about || m.Is != nil && !errors.Is(err, m.Is) || !strings.Contains(err.Error(), m.Says) || strings.Contains(err.Error(), "wr0ng") {
 			t.Errorf("%s: %v; want %v, %q, option %q, and no password", m.Name, err, m.Is, m.Says, m.Option)
 		}
+	}
+}
+
+// NoProducer checks that a producer is refused.
+func NoProducer(t testing.TB, c driver.Conn, spec driver.ProducerSpec, what string, is error, says string) {
+	t.Helper()
+	p, err := c.Producer(t.Context(), spec, NewLog())
+	if err == nil {
+		_ = p.Close(context.Background())
+	}
+	fails(t, what, err, is, says)
+}
+
+// NoConsumer checks that a consumer is refused.
+func NoConsumer(t testing.TB, c driver.Conn, spec driver.ConsumerSpec, what string, is error, says string) {
+	t.Helper()
+	x, err := c.Consumer(t.Context(), spec)
+	if err == nil {
+		_ = x.Close(context.Background())
+	}
+	fails(t, what, err, is, says)
+}
+
+func fails(t testing.TB, what string, err, is error, says string) {
+	t.Helper()
+	if !errors.Is(err, is) || !strings.Contains(err.Error(), says) {
+		t.Errorf("%s: %v; want %v, %q", what, err, is, says)
 	}
 }
 

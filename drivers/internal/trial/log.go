@@ -37,6 +37,13 @@ type Log struct {
 
 func NewLog() *Log { return &Log{Done: map[string]error{}, ready: make(chan struct{})} }
 
+// Hearing returns a Log whose deliveries call f.
+func Hearing(f func()) *Log {
+	l := NewLog()
+	l.OnDeliver = func([]driver.Delivery) error { f(); return nil }
+	return l
+}
+
 // Ready implements driver.Sink.
 func (l *Log) Ready() { l.once.Do(func() { close(l.ready) }) }
 
@@ -84,6 +91,32 @@ func (l *Log) Complete(m *driver.Message, err error) {
 	defer l.Unlock()
 	l.Errs = append(l.Errs, err)
 	l.Done[string(m.Payload)] = err
+}
+
+// Fate returns whether a message has completed, and with what error.
+func (l *Log) Fate(payload string) (err error, ok bool) {
+	l.Lock()
+	defer l.Unlock()
+	err, ok = l.Done[payload]
+	return err, ok
+}
+
+// Send is the function Send for a producer that completes at the Log. All messages must be
+// confirmed.
+func (l *Log) Send(t testing.TB, p driver.Producer, destination string, payloads ...string) {
+	t.Helper()
+	Send(t, p, destination, payloads...)
+	l.MustConfirm(t, payloads...)
+}
+
+// MustConfirm fails the test unless all messages were confirmed.
+func (l *Log) MustConfirm(t testing.TB, payloads ...string) {
+	t.Helper()
+	for _, s := range payloads {
+		if err, ok := l.Fate(s); !ok || err != nil {
+			t.Fatalf("%.40q: completed: %v, with: %v", s, ok, err)
+		}
+	}
 }
 
 // Confirmed returns the payloads that were confirmed, sorted.

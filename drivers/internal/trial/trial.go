@@ -66,6 +66,40 @@ func Open(t testing.TB, def driver.Definition, run driver.Run, system map[string
 	return driver.Open(t.Context(), def, cfg, run)
 }
 
+// At returns options for servers at these addresses: those, and one value of each option.
+func At(address []string, options map[string]string) map[string][]string {
+	all := map[string][]string{"address": address}
+	for name, value := range options {
+		all[name] = []string{value}
+	}
+	return all
+}
+
+// Opened is Open, until the end of the test.
+func Opened(t testing.TB, def driver.Definition, run driver.Run, system map[string][]string, options ...string) driver.Conn {
+	t.Helper()
+	c, err := Open(t, def, run, system, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// Plain returns a destination with one partition and one replica.
+func Plain(name string) driver.Destination {
+	return driver.Destination{Name: name, Partitions: 1, Replicas: 1}
+}
+
+// Declare creates destinations, until the end of the test.
+func Declare(t testing.TB, c driver.Conn, ds ...driver.Destination) {
+	t.Helper()
+	if err := c.Declare(t.Context(), ds...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Delete(context.Background(), ds...) })
+}
+
 // Fates receives the outcomes of messages, in order. Create it with room for all.
 type Fates chan error
 
@@ -101,18 +135,8 @@ func Blocking(t testing.TB, def driver.Definition, system map[string][]string, o
 
 func declared(t testing.TB, def driver.Definition, run driver.Run, system map[string][]string, options []string) driver.Conn {
 	t.Helper()
-	c, err := Open(t, def, run, system, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Delete(context.Background(), d)
-		_ = c.Close(context.Background())
-	})
+	c := Opened(t, def, run, system, options...)
+	Declare(t, c, Plain("d"))
 	return c
 }
 
@@ -155,17 +179,103 @@ func BacklogOf(t testing.TB, c driver.Conn, subscription string) (n uint64) {
 	return n
 }
 
+// Drained waits until a subscription has no backlog.
+func Drained(t testing.TB, c driver.Conn, subscription string, destinations ...string) {
+	t.Helper()
+	var n uint64
+	var err error
+	if !Eventually(func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		n, err = c.(driver.Backlogger).Backlog(ctx, subscription, destinations)
+		return n == 0 && err == nil
+	}) {
+		t.Fatalf("the backlog of %s is %d, %v", subscription, n, err)
+	}
+}
+
+// Facts returns the system's facts.
+func Facts(t testing.TB, c driver.Conn) driver.Facts {
+	t.Helper()
+	f, err := c.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Stalled calls stall, which stops a system from reading until resume is called, or the end of the
+// test.
+func Stalled(t testing.TB, stall func() (resume func(), err error)) (resume func()) {
+	t.Helper()
+	resume, err := stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(resume)
+	return resume
+}
+
+// Must calls do, which must not fail.
+func Must(t testing.TB, do func() error) {
+	t.Helper()
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Producer opens a producer until the end of the test, with room for 1,000 messages in flight and
 // 100,000 outcomes.
 func Producer(t testing.TB, c driver.Conn, destinations ...string) (driver.Producer, Fates) {
 	t.Helper()
 	f := make(Fates, 100_000)
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: destinations, InFlight: 1000}, f)
+	return Produce(t, c, f, destinations...), f
+}
+
+// Produce opens a producer that completes at done until the end of the test, with room for 1,000
+// messages in flight.
+func Produce(t testing.TB, c driver.Conn, done driver.Completer, destinations ...string) driver.Producer {
+	t.Helper()
+	return ProduceBy(t, c, driver.ProducerSpec{Destinations: destinations, InFlight: 1000}, done)
+}
+
+// ProduceBy is Produce for any producer.
+func ProduceBy(t testing.TB, c driver.Conn, spec driver.ProducerSpec, done driver.Completer) driver.Producer {
+	t.Helper()
+	p, err := c.Producer(t.Context(), spec, done)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
-	return p, f
+	return p
+}
+
+// Send publishes payloads to a destination, and waits until all messages have completed.
+func Send(t testing.TB, p driver.Producer, destination string, payloads ...string) {
+	t.Helper()
+	for _, s := range payloads {
+		p.Publish(t.Context(), &driver.Message{Destination: destination, Payload: []byte(s)})
+	}
+	Flush(t, p)
+}
+
+// Flush waits until all messages have completed.
+func Flush(t testing.TB, p driver.Producer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	if err := p.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Numbered returns n payloads that sort in the order of their numbers.
+func Numbered(label string, n int) []string {
+	ps := make([]string, n)
+	for i := range ps {
+		ps[i] = fmt.Sprintf("%s-%06d", label, i)
+	}
+	return ps
 }
 
 // Run opens a consumer, and runs it until end or the end of the test. End returns the error of
