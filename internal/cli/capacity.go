@@ -23,22 +23,22 @@ import (
 type capacityCommand struct {
 	File      string       `arg:"" optional:"" help:"Scenario file (default: none, only flags and defaults)."`
 	Keys      kong.Plugins `embed:""`
-	Option    []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
-	Address   []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`
-	Most      *string      `placeholder:"RATE" help:"The highest rate to probe (default: none; the search goes on until a rate does not pass)."`
+	Option    []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"An option of the driver (weir drivers NAME lists them); may be repeated (default: none)."`
+	Address   []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Address of a server; may be repeated (default: the driver's, or that of the server that weir starts)."`
+	Most      *string      `placeholder:"RATE" help:"Highest rate to probe (default: none; the search goes on until a rate does not pass)."`
 	Precision *string      `placeholder:"PERCENT" help:"How narrow the interval must be, relative to its lower end (1% to 100%; default: 10%)."`
 	Retests   *string      `placeholder:"N" help:"How often each end of the interval is probed again (0 to 10; default: 2)."`
-	Probes    *string      `placeholder:"N" help:"At most so many probes (1 to 200; default: 40)."`
-	Longest   *string      `placeholder:"DURATION" help:"A probe goes on until its objectives are decided, up to this long (default: twelve times --measure where that is 10s or more, else --measure)."`
-	Curve     *string      `placeholder:"N" help:"Afterwards, measure the latency at N even parts of the capacity (0 to 20; default: 0)."`
-	Over      *string      `placeholder:"KEY=N,N,..." help:"A search for each of several numbers of producers, consumers, partitions, destinations or nodes, such as consumers=1,2,4,8. From four numbers on, fits the Universal Scalability Law (default: one search)."`
-	Target    *string      `placeholder:"RATE" help:"A rate that you need: says how many it takes, up to twice what was measured (default: none)."`
-	Resume    *string      `placeholder:"DIR" help:"Go on with the search in this folder, by its own plan. Leave out the scenario and its flags; --probes allows more probes."`
+	Probes    *string      `placeholder:"N" help:"Maximum number of probes (1 to 200; default: 40)."`
+	Longest   *string      `placeholder:"DURATION" help:"Maximum length of a probe, which ends when its objectives are decided (default: twelve times --measure where that is 10s or more, else --measure)."`
+	Curve     *string      `placeholder:"N" help:"Afterwards, measure the latency at N rates, in equal steps up to the capacity (0 to 20; default: 0)."`
+	Over      *string      `placeholder:"KEY=N,N,..." help:"Search once for each of several numbers of producers, consumers, partitions, destinations or nodes, such as consumers=1,2,4,8. With four numbers or more, fit the Universal Scalability Law (default: one search)."`
+	Target    *string      `placeholder:"RATE" help:"Rate that you need: print how many of --over it takes, up to twice the largest number measured (default: none)."`
+	Resume    *string      `placeholder:"DIR" help:"Continue the search in this folder, by its own plan. Leave out the scenario and its flags; --probes allows more probes."`
 	Out       *string      `placeholder:"DIR" help:"Folder of the search, which must not exist (default: results/<time>-capacity)."`
 	JSON      bool         `name:"json" help:"Print capacity.json on stdout, and everything else on stderr (default: off)."`
-	Full      bool         `help:"At the end print all that the search came to, not only one screen (default: off)."`
-	Quiet     bool         `help:"Nothing on stderr but errors: no live view (default: off)."`
-	NoColor   bool         `help:"No colour, and plain lines instead of a live view (default: off)."`
+	Full      bool         `help:"Print the whole result at the end, not only one screen (default: off)."`
+	Quiet     bool         `help:"Print only errors on stderr: no live view (default: off)."`
+	NoColor   bool         `help:"Use no colour, and plain lines instead of a live view (default: off)."`
 
 	precedenceFlag `embed:""`
 	wireFlag       `embed:""`
@@ -51,17 +51,17 @@ type capacityCommand struct {
 func (*capacityCommand) Help() string {
 	return "Finds the highest rate that keeps the objectives (--slo), as an interval: a rate that kept them and one that did not. " +
 		"Each probe is a run with a result of its own. The first has the rate of the scenario (--rate). " +
-		"The rate doubles until a probe does not pass, and then the interval is halved. " +
+		"The rate doubles until a probe fails; then the interval is halved. " +
 		"Both ends are probed again in a shuffled order, and the majority counts. A last run confirms the rate that passed.\n\n" +
-		"The section search of a scenario file says the same as the flags of a search. " +
-		"A probe goes on until its objectives about percentiles are decided, up to --longest. " +
+		"The section search of a scenario file has the same settings as these flags. " +
+		"A probe runs until its objectives about percentiles are decided, --longest at most. " +
 		"Rates near the limit may stay undecided: the answer then names the rates around them.\n\n" +
 		"A probe passes when it keeps every objective, loses nothing, and fails nothing. " +
-		"Neither its backlog nor what is not yet confirmed may grow; in probes under 10 s only fast growth can be seen. " +
-		"A probe that the generator or its host spoilt never counts against the system, nor does one that missed something while other programs used the host. " +
-		"A system that weir starts is started anew for each probe.\n\n" +
+		"Neither its backlog nor the number of unconfirmed messages may grow; a probe shorter than 10 s shows only fast growth. " +
+		"A probe never counts against the system if the generator or its host disturbed it, or if it failed while other programs used the host. " +
+		"If weir starts the system, it starts a new one for each probe.\n\n" +
 		"Exit codes are those of weir run. They describe the search, not the probes: 4 when no rate passed, 5 when the search ended without an interval.\n\n" +
-		"The flags of weir run that describe the scenario and the fleet, such as --driver, --rate and --fleet, work, too: weir run --help=all lists them."
+		"The flags of weir run that describe the scenario and the fleet, such as --driver, --rate and --fleet, work here too: weir run --help=all lists them."
 }
 
 // run searches.

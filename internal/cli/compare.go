@@ -18,25 +18,25 @@ import (
 // compareCommand is `weir compare`.
 type compareCommand struct {
 	Sides          []string `arg:"" name:"side" help:"Two or more sides; the first is the base. With --by, one is enough. A side is the folder of a series, folders of runs with commas between them, or a pattern in quotes."`
-	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: exit with 0, or with 2 when the sides cannot be compared."`
+	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse (default: exit with 0, or with 2 when the sides cannot be compared)."`
 	Strict         bool     `help:"With --fail-on: exit with 4 also where a figure is neither worse nor shown to be no worse."`
-	Figure         []string `placeholder:"FIGURE" sep:"none" help:"Compare only this figure, such as e2e.p99, received.rate or lost; may be repeated. With --fail-on only these decide. Default: all that the runs have."`
-	Alpha          *string  `placeholder:"ALPHA" help:"Accepted chance of a wrong claim, for each group of figures. Default: 0.05."`
-	Band           *string  `placeholder:"PERCENT" help:"A change that is certainly smaller counts as no change; 0 for no such band. Default: 5%."`
-	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The base is the value that comes first in the scenario file."`
+	Figure         []string `placeholder:"FIGURE" sep:"none" help:"Compare only this figure, such as e2e.p99, received.rate or lost; may be repeated. With --fail-on only these decide (default: all that the runs have)."`
+	Alpha          *string  `placeholder:"ALPHA" help:"Accepted chance of a wrong claim, for each group of figures (default: 0.05)."`
+	Band           *string  `placeholder:"PERCENT" help:"Treat a change that is certainly smaller as no change; 0 turns this off (default: 5%)."`
+	By             *string  `placeholder:"KEY" help:"Group the runs of one or more folders into sides by this key of their scenarios, such as system.options.storage. The base has the value that comes first in the scenario file."`
 	AllowDifferent bool     `help:"Compare although the runs differ in guarantee, size, rate, mode or topology."`
-	Full           bool     `help:"All figures, each run's own values too, not only the answer. Files, Markdown and HTML have all figures without it."`
+	Full           bool     `help:"Print all figures and the values of each run, not only the answer. Files, Markdown and HTML always have them."`
 	layout.Output
 }
 
 // Help is what kong adds to the verb's help.
 func (compareCommand) Help() string {
-	return "Shows how the runs of the other sides differ from those of the base, and with what certainty. One run is one observation: four a side are the fewest, and " +
-		"six can show a difference in any percentile. weir run --repeat 6 makes a series. A side is a folder, such as results/base; several, as in " +
-		"r/1,r/2,r/3,r/4; or 'r/base-*'. INVALID and interrupted runs are left out. " +
+	return "Shows how the runs of the other sides differ from those of the base, and with what certainty. One run is one observation: a side needs four runs, and " +
+		"with six a difference in any percentile can show. weir run --repeat 6 makes a series. A side is a folder, such as results/base; several folders, as in " +
+		"r/1,r/2,r/3,r/4; or a pattern, as in 'r/base-*'. INVALID and interrupted runs are left out. " +
 		"The exit code is 2 when the sides cannot be compared, else 0. With --fail-on regression it is 4 when a figure is worse, and 2 when there are too few runs to show one. " +
 		"--strict makes it 4 also where a change is undecided. " +
-		"--figure e2e.p99 says which figures count."
+		"--figure e2e.p99 selects the figures that count."
 }
 
 // The defaults of a comparison.

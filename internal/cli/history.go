@@ -22,10 +22,10 @@ import (
 // historyCommand is `weir history`.
 type historyCommand struct {
 	Dirs   []string `arg:"" name:"dir" help:"Folder that holds the folders of runs, at any depth. Several, or a pattern in quotes, count as one."`
-	FailOn *string  `placeholder:"CHANGE" help:"change: exit with 4 when a figure changed in the latest runs. regression: only when one is worse. nothing: exit with 0. Default: change."`
-	Latest *string  `placeholder:"N" help:"How many runs at the end of a series are the latest. Default: 10."`
-	Least  *string  `placeholder:"PERCENT" help:"Leave out changes smaller than this, such as 2%. Default: 0, which leaves out none."`
-	Alpha  *string  `placeholder:"ALPHA" help:"Accepted chance that a series without a change shows one. Default: 0.05."`
+	FailOn *string  `placeholder:"CHANGE" help:"change: exit with 4 when a figure changed in the latest runs. regression: only when one is worse. nothing: exit with 0 (default: change)."`
+	Latest *string  `placeholder:"N" help:"How many runs at the end of a series are the latest (default: 10)."`
+	Least  *string  `placeholder:"PERCENT" help:"Leave out changes smaller than this, such as 2% (default: 0, which leaves out none)."`
+	Alpha  *string  `placeholder:"ALPHA" help:"Accepted chance that a series without a change shows one (default: 0.05)."`
 	layout.Output
 }
 

@@ -18,15 +18,15 @@ import (
 // reportCommand is `weir report`.
 type reportCommand struct {
 	Dirs        []string `arg:"" name:"dir" help:"Result folder, or a folder that holds some, such as that of a suite."`
-	Format      *string  `placeholder:"FORMAT" help:"text, markdown, html, or for other programs benchstat, csv, json, junit, omb, openmetrics. Default: what the name of --out ends with, else text."`
+	Format      *string  `placeholder:"FORMAT" help:"text, markdown, html, or for other programs benchstat, csv, json, junit, omb, openmetrics (default: what the name of --out ends with, else text)."`
 	HTML        bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
 	JSON        bool     `name:"json" help:"The same as --format json: result.json, one after another where there are several; of weir capacity, capacity.json."`
 	Out         *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
 	Full        bool     `help:"Show all figures, not only one screen of those that matter most. With several runs, show each in full after the table. Files and HTML always have all."`
 	Judge       bool     `help:"Reach each verdict again from what the folder holds, by the rules of this version of weir, and show it in place of the stored one."`
-	FailOn      *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict. Default: 0 whatever is found."`
-	Require     *string  `placeholder:"VERDICT" help:"With --fail-on verdict, the least verdict that exits with 0, valid or suspect, as for weir run. Default: suspect."`
-	Percentiles *string  `placeholder:"LIST" help:"Percentiles that the table shows, such as 50,99,99.9. Default: those with enough samples."`
+	FailOn      *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict (default: 0 whatever is found)."`
+	Require     *string  `placeholder:"VERDICT" help:"With --fail-on verdict, the least verdict that exits with 0, valid or suspect, as for weir run (default: suspect)."`
+	Percentiles *string  `placeholder:"LIST" help:"Percentiles that the table shows, such as 50,99,99.9 (default: those with enough samples)."`
 	Window      *string  `placeholder:"DURATION" help:"Also show percentiles of each part of a run that is this long, such as 10s or 1m."`
 	Session     *uint64  `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message."`
 	NoColor     bool     `help:"No colour."`

@@ -31,21 +31,21 @@ import (
 type runCommand struct {
 	File        string       `arg:"" optional:"" help:"Scenario file, or - for standard input (default: none, only flags and defaults)."`
 	Keys        kong.Plugins `embed:""`
-	Option      []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
-	Address     []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`
+	Option      []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"An option of the driver (weir drivers NAME lists them); may be repeated (default: none)."`
+	Address     []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Address of a server; may be repeated (default: the driver's, or that of the server that weir starts)."`
 	Out         *string      `placeholder:"DIR" help:"Result folder, which must not exist (default: results/<time>-<name>)."`
-	Append      *string      `placeholder:"DIR" help:"Repeat the runs in this folder, as often as --repeat says, and add the new runs to it (default: none)."`
+	Append      *string      `placeholder:"DIR" help:"Repeat the runs in this folder, --repeat times, and add the new runs to it (default: none)."`
 	Explain     bool         `help:"Print the scenario with every default and where each value came from. Run nothing (default: off)."`
 	JSON        *bool        `name:"json" help:"Print result.json on stdout, one after another where there are several, and everything else on stderr (default: off)."`
-	Full        bool         `help:"At the end print all figures, not only the screen of those that matter most (default: off)."`
-	Quiet       *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
+	Full        bool         `help:"Print all figures at the end, not only the screen of the most important ones (default: off)."`
+	Quiet       *bool        `help:"Print only errors on stderr: no live view (default: off)."`
 	Strict      *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
 	Percentiles *string      `placeholder:"LIST" help:"Percentiles that the table shows and the result stores, such as 50,99,99.9 (default: those with enough samples)."`
 	Require     *string      `placeholder:"VERDICT" help:"Minimum verdict for exit code 0. suspect: exit with 5 when the run is INVALID. valid: also when it is SUSPECT. wire, alone or as valid,wire: run only where --wire can record (default: suspect)."`
 	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message (default: none)."`
-	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
-	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
-	OTLP        *string      `name:"otlp" placeholder:"URL" help:"Push the run to an OpenTelemetry collector once a second, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: off)."`
+	NoColor     *bool        `help:"Use no colour, and plain lines instead of a live view (default: off)."`
+	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Serve metrics of the run for Prometheus at http://HOST:PORT/metrics. Without HOST, only this host can read them (default: off)."`
+	OTLP        *string      `name:"otlp" placeholder:"URL" help:"Push metrics of the run once a second to an OpenTelemetry collector, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: off)."`
 	Put         *string      `placeholder:"URL" help:"At the end, send the result folder there as a .tar.gz by HTTP PUT, such as to a presigned URL of S3. WEIR_PUT keeps the URL out of the list of processes (default: off)."`
 
 	precedenceFlag `embed:""`
@@ -182,7 +182,7 @@ func (c *runCommand) complain(e *env) {
 
 // precedenceFlag is of the verbs that run scenarios.
 type precedenceFlag struct {
-	FIFO bool `name:"fifo" help:"Give the threads that send (pacers) precedence over all else on this host (SCHED_FIFO). Pacers that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
+	FIFO bool `name:"fifo" help:"Run the threads that send (pacers) at real-time priority (SCHED_FIFO), except for pacers that would keep a core busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 }
 
 // precedence refuses --fifo if the system does not permit it.

@@ -26,14 +26,14 @@ import (
 // serveCommand is `weir serve`.
 type serveCommand struct {
 	Dir       string   `arg:"" name:"dir" help:"Folder that holds the folders of runs, at most four levels deep."`
-	Listen    *string  `placeholder:"[HOST]:PORT" help:"Where to listen. Without a host only this one can read it. Port 0 takes a free one. Default: 127.0.0.1:8080."`
+	Listen    *string  `placeholder:"[HOST]:PORT" help:"Where to listen. Without a host only this one can read it. Port 0 takes a free one (default: 127.0.0.1:8080)."`
 	Name      []string `placeholder:"NAME" help:"Another name by which browsers call this server, such as that of a proxy; may be repeated. Addresses, localhost, the name of the host and those of the certificate always work."`
 	Publish   *string  `placeholder:"DIR" help:"Write the same as static pages for any web host into this folder, which must not exist, and end."`
 	Start     bool     `help:"Let pages start runs, with a token that weir prints. A scenario can run any program: who has the token acts as you. On other addresses than loopback this needs TLS."`
 	TokenFile *string  `placeholder:"FILE" help:"Ask for the token in this file, of 20 characters or more. With --start, default: a new one at each start."`
 	TLSCert   *string  `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate."`
 	TLSKey    *string  `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
-	Index     *string  `placeholder:"FILE" help:"File of the index, which weir makes. Default: in the user's cache folder."`
+	Index     *string  `placeholder:"FILE" help:"File of the index, which weir makes (default: in the user's cache folder)."`
 }
 
 // Help is what kong adds to the verb's help.

@@ -37,19 +37,28 @@ func NewKeys() *Keys {
 				tag += ` aliases:` + strconv.Quote(k.Path)
 			}
 		}
-		help := layout.Sentence(k.Help)
+		help := k.Help
 		if k.Repeats {
-			help = layout.Sentence(k.Help + "; may be repeated")
+			help += "; may be repeated"
 		}
+		help = layout.Sentence(withDefault(help, k.Default))
 		fields = append(fields, reflect.StructField{
 			Name: "F" + strconv.Itoa(len(fields)),
 			Type: reflect.TypeFor[[]string](),
-			Tag:  reflect.StructTag(tag + ` sep:"none" placeholder:"VALUE" group:` + strconv.Quote(group(k.Path)) + ` help:` + strconv.Quote(help+" Default: "+k.Default+".")),
+			Tag:  reflect.StructTag(tag + ` sep:"none" placeholder:"VALUE" group:` + strconv.Quote(group(k.Path)) + ` help:` + strconv.Quote(help)),
 		})
 		f.keys = append(f.keys, k)
 	}
 	f.value = reflect.New(reflect.StructOf(fields))
 	return f
+}
+
+// withDefault adds a default to a help text, in the brackets at its end if there are any.
+func withDefault(help, value string) string {
+	if open, ok := strings.CutSuffix(help, ")"); ok {
+		return open + "; default: " + value + ")"
+	}
+	return help + " (default: " + value + ")"
 }
 
 // group is the help heading for the flag of the key at path.

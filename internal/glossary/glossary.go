@@ -4,6 +4,7 @@ package glossary
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,8 +21,19 @@ type Word struct {
 	Text    string // definition, on one line, without Markdown
 }
 
-// link matches a Markdown link.
-var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+// link matches a Markdown link: its text, and its page, "" for another word of the glossary.
+var link = regexp.MustCompile(`\[([^\]]*)\]\(([^)#]*)[^)]*\)`)
+
+// unlinked returns a line with the path of each page that it links to.
+func unlinked(line string) string {
+	return link.ReplaceAllStringFunc(line, func(l string) string {
+		m := link.FindStringSubmatch(l)
+		if m[2] == "" {
+			return m[1]
+		}
+		return m[1] + " (" + path.Join("docs", m[2]) + ")"
+	})
+}
 
 // Words returns all words in the order of the document.
 func Words() []Word {
@@ -36,7 +48,7 @@ func Words() []Word {
 			section = strings.TrimPrefix(line, "## ")
 		case len(words) > 0 && line != "":
 			w := &words[len(words)-1]
-			w.Text = strings.TrimSpace(w.Text + " " + strings.ReplaceAll(link.ReplaceAllString(line, "$1"), "`", ""))
+			w.Text = strings.TrimSpace(w.Text + " " + strings.ReplaceAll(unlinked(line), "`", ""))
 		}
 	}
 	return words

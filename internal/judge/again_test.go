@@ -39,10 +39,11 @@ func golden(t *testing.T) map[string]*result.Result {
 // check may improve.
 func TestStoredVerdictsAreReproduced(t *testing.T) {
 	t.Parallel()
+	words := cmpopts.IgnoreFields(result.Figure{}, "Why") // its code decides, its words may change
 	for path, r := range golden(t) {
 		before := r.Verdict
 		v := Again(r)
-		if before.Figures != nil && (v.Verdict.Status != before.Status || len(v.Changes) > 0 || !cmp.Equal(v.Verdict.Figures, before.Figures)) {
+		if before.Figures != nil && (v.Verdict.Status != before.Status || len(v.Changes) > 0 || !cmp.Equal(v.Verdict.Figures, before.Figures, words)) {
 			t.Errorf("%s: %s, stored %s: %+v", path, v.Verdict.Status, before.Status, v.Changes)
 		}
 		bare := r.Evidence == nil

@@ -330,10 +330,10 @@ func TestVerdict(t *testing.T) {
 		{"we did not come to a few", func(in *result.Result) { in.Evidence.Behind = 500; sends(in, 60_000, false) }, CheckRate, result.Valid, "the system took 60 % of the rate", result.Valid},
 		{"behind for a moment", func(in *result.Result) {
 			*in.Intervals[1].LatestNS, in.Run.WarmUpS = 51_000_000, ptr(1.5)
-		}, CheckRate, result.Suspect, "late in 1 of 2 seconds, by up to 51.0 ms in the second from 1.5 s of the measurement on", result.Suspect},
+		}, CheckRate, result.Suspect, "late in 1 of 2 seconds, by up to 51.0 ms in the second that began at 1.5 s of the measured window", result.Suspect},
 		{"behind where a second began in the warm-up", func(in *result.Result) {
 			*in.Intervals[0].LatestNS, in.Run.WarmUpS = 51_000_000, ptr(2.1)
-		}, CheckRate, result.Suspect, "in the second from 0.0 s of the measurement on", result.Suspect},
+		}, CheckRate, result.Suspect, "in the second that began at 0.0 s of the measured window", result.Suspect},
 		{"behind by less than it matters", func(in *result.Result) { *in.Intervals[1].LatestNS = 49_000_000 }, CheckRate, result.Valid, "", result.Valid},
 		{"nothing scheduled", func(in *result.Result) { in.Messages = result.Messages{} }, CheckRate, result.NotRun, "Nothing", result.Invalid},
 

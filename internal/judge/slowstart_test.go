@@ -106,19 +106,19 @@ func TestMostOfAShortfallAtFirst(t *testing.T) {
 	}{
 		"dropped": {
 			cold(nil, artemis), rate, "rate.full slow.mostly advice.warm_up",
-			"confirmed 27.9 % of what was offered then, and 91.4 % of what was offered afterwards. That was the first 2 s", 3,
+			"in the first 2 s of the run, warm-up included, it confirmed 27.9 % of the offered messages, and 91.4 % afterwards", 3,
 		},
 		"dropped for half of the run": {
 			cold(nil, map[int]uint64{0: 900, 1: 900, 2: 900, 3: 900, 4: 900, 5: 900, 8: 600, 9: 600}), rate, "rate.full slow.mostly advice.warm_up",
-			"confirmed 10 % of what was offered then, and 80 % of what was offered afterwards. That was the first 6 s", 9,
+			"in the first 6 s of the run, warm-up included, it confirmed 10 % of the offered messages, and 80 % afterwards", 9,
 		},
 		"failed, one of them later": {
 			cold(map[int]uint64{0: 900, 1: 900, 9: 1}, nil), failed, "slow.mostly advice.warm_up failed.warm_up failed.accepted failed.look",
-			"confirmed 10 % of what was offered then, and 100 % of what was offered afterwards. That was the first 2 s", 3,
+			"in the first 2 s of the run, warm-up included, it confirmed 10 % of the offered messages, and 100 % afterwards", 3,
 		},
 		"never sent or confirmed": {
 			waits, failed, "slow.mostly advice.warm_up failed.warm_up failed.accepted failed.look",
-			"confirmed 30 % of what was offered then, and 100 % of what was offered afterwards. That was the first 3 s", 5,
+			"in the first 3 s of the run, warm-up included, it confirmed 30 % of the offered messages, and 100 % afterwards", 5,
 		},
 	} {
 		c := x.check(of(&x.in))

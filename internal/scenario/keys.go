@@ -276,7 +276,7 @@ var keys = table([]Key{
 		value: placed(whole[int](1, maxRepeat), func(s *Scenario) *int { return &s.Repeat }),
 	},
 	{
-		Path: "slo", Short: "slo", Help: "what the run must achieve (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, sparse: true,
+		Path: "slo", Short: "slo", Help: "objectives that the run must meet (a list such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, sparse: true,
 		value: objectives,
 	},
 	{
@@ -365,15 +365,15 @@ var keys = table([]Key{
 		value: placed(optional(whole[int](0, 10)), func(s *Scenario) **int { return &s.Search.Retests }),
 	},
 	{
-		Path: "search.probes", FileOnly: true, Help: "most probes of a search (1 to 200)", Default: "40", sparse: true,
+		Path: "search.probes", FileOnly: true, Help: "maximum number of probes (1 to 200)", Default: "40", sparse: true,
 		value: placed(whole[int](1, 200), func(s *Scenario) *int { return &s.Search.Probes }),
 	},
 	{
-		Path: "search.longest", FileOnly: true, Help: "how long a probe may go on until its objectives are decided (such as 2m)", Default: "twelve times measure where measure is 10s or more, else measure", sparse: true,
+		Path: "search.longest", FileOnly: true, Help: "maximum length of a probe, which ends when its objectives are decided (such as 2m)", Default: "twelve times measure where measure is 10s or more, else measure", sparse: true,
 		value: placed(span(time.Millisecond), func(s *Scenario) *time.Duration { return &s.Search.Longest }),
 	},
 	{
-		Path: "search.curve", FileOnly: true, Help: "points of the curve of latency against rate, at even parts of the capacity (0 to 20)", Default: "0", sparse: true,
+		Path: "search.curve", FileOnly: true, Help: "points of the curve of latency against rate, at equal steps up to the capacity (0 to 20)", Default: "0", sparse: true,
 		value: placed(whole[int](0, 20), func(s *Scenario) *int { return &s.Search.Curve }),
 	},
 	{
@@ -381,7 +381,7 @@ var keys = table([]Key{
 		value: placed(over, func(s *Scenario) *Over { return &s.Search.Over }),
 	},
 	{
-		Path: "search.target", FileOnly: true, Help: "rate that is wanted; weir capacity says how many it takes (such as 1M/s)", Default: "none", sparse: true,
+		Path: "search.target", FileOnly: true, Help: "rate that you need; weir capacity prints how many of search.over it takes (such as 1M/s)", Default: "none", sparse: true,
 		value: placed(rate, func(s *Scenario) *schedule.Rate { return &s.Search.Target }),
 	},
 

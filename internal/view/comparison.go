@@ -44,7 +44,7 @@ func ComparisonScreen(found *compare.Comparison, parting Parting) *Screen {
 	}
 	add(0, func(c comparison) { c.next(parting) })
 	add(0, func(c comparison) {
-		c.Labelled("all figures", plain("--full: each with its interval, and what the runs differ in"))
+		c.Labelled("details", plain("--full: each with its interval, and what the runs differ in"))
 	})
 	return s
 }

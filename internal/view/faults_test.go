@@ -84,7 +84,7 @@ func TestUnendedOutageIsLowerBound(t *testing.T) {
 	x.outages()
 	got := layout.Text{}.Page(page)
 	mentions(t, got,
-		">= 4.50 s  3.50 to 3.70 s   2,258", ">= at least: nothing had come again", "--measure",
+		">= 4.50 s  3.50 to 3.70 s   2,258", ">= at least: no message had come", "--measure",
 		"kill server-2 (leader) at 3.0 s: nothing confirmed for >= 4.50 s, 2,258 failed, p99 was not back\n",
 		"a confirmed message was on 1 of 3 nodes: --replication 3 keeps copies",
 		"stop server-1 at 8.0 s: nothing confirmed for 100 to 300 ms, p99 back after 14.0 s\n",

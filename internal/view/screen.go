@@ -203,7 +203,7 @@ func written(p *layout.Page, dir, but string) {
 
 // allFigures returns the command that shows everything about a run, or several.
 func allFigures(p *layout.Page, dir string) {
-	p.Add(layout.Block{Form: layout.Labelled, Mark: plain("all figures"), Spans: []layout.Span{plain("weir report " + Quoted(dir) + " --full")}, Whole: true})
+	p.Add(layout.Block{Form: layout.Labelled, Mark: plain("details"), Spans: []layout.Span{plain("weir report " + Quoted(dir) + " --full")}, Whole: true})
 }
 
 // reason writes the most important finding, with its advice.
@@ -266,7 +266,7 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 		if says := whyNot(t.r, figures); marked(t.table, "!") && len(says) > 0 {
 			of := ""
 			if n := len(markedFigures(t.r, figures)); n > 1 {
-				of = "worst is "
+				of = "the worst is "
 			}
 			t.Note("! " + of + says[0])
 		}
@@ -338,7 +338,7 @@ func overviewScreen(entries []Entry, o Options) *Screen {
 			written(p, o.Dir, ", with a folder for each run")
 			return
 		}
-		p.Labelled("all figures", plain("--full: the whole table, and each run"))
+		p.Labelled("details", plain("--full: the whole table, and each run"))
 	})
 	return s
 }

@@ -142,7 +142,7 @@ func fits(t *testing.T, got string, most int) {
 	for line := range strings.Lines(got) {
 		line = strings.TrimSuffix(line, "\n")
 		if label := strings.TrimRight(line[:min(len(line), 12)], " "); label != "" {
-			command = label == "next" || label == "all figures"
+			command = label == "next" || label == "details"
 		}
 		n := utf8.RuneCountInString(line)
 		if lines++; n >= ScreenWidth {

@@ -177,7 +177,7 @@ func (r SuiteReport) Screen(dir, name string) *Screen {
 	s.Add(0, r.notRun)
 	s.Add(0, func(p *layout.Page) {
 		r.Ends(p, dir, name)
-		p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("all figures"), Spans: []layout.Span{layout.Plain.Of("weir suite show " + Quoted(dir))}, Whole: true})
+		p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("details"), Spans: []layout.Span{layout.Plain.Of("weir suite show " + Quoted(dir))}, Whole: true})
 	})
 	return s
 }

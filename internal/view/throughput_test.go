@@ -42,7 +42,7 @@ func TestSlowStartInHeadline(t *testing.T) {
 		Name: judge.CheckRate, Status: result.Valid, Codes: []string{"rate.sent", "rate.full", "slow.mostly", "advice.warm_up"},
 		Values: map[string]any{"slow": 3.0, "before": 0.1, "after": 0.8, "warmup": 5.0},
 	}}
-	const want = "the system did not take the rate: sent 600 of 1,000 (400 dropped); it confirmed 10 % of what was offered in the first 3 s, and 80 % afterwards"
+	const want = "the system did not take the rate: sent 600 of 1,000 (400 dropped); the system confirmed 10 % of the offered messages in the first 3 s, and 80 % afterwards"
 	if got := saturated(r); got != want {
 		t.Errorf("%q; want %q", got, want)
 	}

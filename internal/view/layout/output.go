@@ -14,7 +14,7 @@ type Output struct {
 	JSON     bool    `name:"json" help:"Print a JSON object on stdout."`
 	Markdown bool    `help:"Write Markdown."`
 	HTML     bool    `name:"html" help:"Write a page for a browser, with charts, that works offline."`
-	Out      *string `short:"o" placeholder:"FILE" help:"Write to a file that does not exist yet. Default: stdout."`
+	Out      *string `short:"o" placeholder:"FILE" help:"Write to a file that does not exist yet (default: stdout)."`
 	NoColor  bool    `help:"No colour."`
 }
 
