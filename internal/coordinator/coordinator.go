@@ -263,7 +263,7 @@ func (c *Coordinator) event(w *worker, ev engine.Event) {
 	c.cfg.OnEvent(ev)
 }
 
-// Event takes an event from a worker.
+// Event takes an event from a worker; none after Figures.
 func (c *Coordinator) Event(i int, ev engine.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,6 +64,6 @@ func (d *drive) check(i int, w *Watch, theirs []host.Daemon) {
 	if w.Daemon == nil || w.Daemon.Agrees {
 		return
 	}
-	d.c.Event(i, engine.Event{At: d.c.Now(), Kind: "clock", Text: fmt.Sprintf(
-		"its measured offset differs from %s's view of both wall clocks, by %v more than both bounds allow", w.Daemon.By, time.Duration(w.Daemon.ApartNS))})
+	d.c.Tell(engine.Event{At: d.c.Now(), Kind: "clock", Text: fmt.Sprintf(
+		"%s: its measured offset differs from %s's view of both wall clocks, by %v more than both bounds allow", d.abouts[i].Name, w.Daemon.By, time.Duration(w.Daemon.ApartNS))})
 }
