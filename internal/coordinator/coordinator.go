@@ -58,7 +58,7 @@ type Coordinator struct {
 	interrupted bool                            // the user wants the run to end; local workers know that themselves
 	cut         bool                            // immediately
 	quietAt     int64                           // since when nothing is open anywhere; -1: something is
-	figured     bool                            // Figures was called: what comes later is of no run
+	figured     bool                            // Figures was called: later reports are ignored
 	seconds     seconds
 	phases      []string        // that were reported
 	statuses    []engine.Status // scratch of standing

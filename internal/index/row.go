@@ -84,7 +84,7 @@ func readRow(root *os.Root, f folder) (Row, *compare.Record) {
 	case Capacity:
 		err = row.searched(root)
 	case Suite:
-		err = row.repeated(root)
+		err = row.ofSuite(root)
 	case Unended:
 		row.Started = f.touched
 		row.named(root)
@@ -219,18 +219,23 @@ func (x *Index) Search(ctx context.Context, dir string) (*capacity.Report, error
 }
 
 func search(root *os.Root, dir string) (*capacity.Report, error) {
-	b, err := userfile.ReadIn(root, path.Join(dir, capacity.File), capacity.MostBytes)
+	return parsed(root, dir, capacity.File, capacity.MostBytes, capacity.Parse)
+}
+
+// parsed reads a file of a folder.
+func parsed[T any](root *os.Root, dir, file string, most int64, parse func([]byte) (*T, error)) (*T, error) {
+	b, err := userfile.ReadIn(root, path.Join(dir, file), most)
 	if err != nil {
 		return nil, err
 	}
-	x, err := capacity.Parse(b)
+	x, err := parse(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", capacity.File, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return x, nil
 }
 
-func (r *Row) repeated(root *os.Root) error {
+func (r *Row) ofSuite(root *os.Root) error {
 	x, err := table(root, r.Dir)
 	if err != nil {
 		return err
@@ -256,15 +261,7 @@ func (x *Index) Table(ctx context.Context, dir string) (*suite.Report, error) {
 }
 
 func table(root *os.Root, dir string) (*suite.Report, error) {
-	b, err := userfile.ReadIn(root, path.Join(dir, suite.FileReport), suite.MostBytes)
-	if err != nil {
-		return nil, err
-	}
-	x, err := suite.ParseReport(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", suite.FileReport, err)
-	}
-	return x, nil
+	return parsed(root, dir, suite.FileReport, suite.MostBytes, suite.ParseReport)
 }
 
 // named fills in what a run without a result states about itself: the environment is written at its
