@@ -13,7 +13,7 @@ build: ## build weir into the working folder
 	go build -trimpath -o weir ./cmd/weir
 
 # The packages that take longest begin: others run beside them.
-unserved = go list ./internal/cli ./internal/broker ./internal/fleet ./internal/truth ./internal/series ./engine ./... | grep -vxF "$$($(call testing_with,internal/served))"
+unserved = go list ./internal/cli ./internal/broker ./internal/fleet ./internal/selftest ./internal/series ./engine ./... | grep -vxF "$$($(call testing_with,internal/served))"
 
 packages: ## list the packages that need no installed server
 	@$(unserved)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/internal/selftest"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 )
@@ -30,17 +30,17 @@ type calibrateCommand struct {
 
 // run takes the measurements, runs the self-tests, and prints both as they come.
 func (c *calibrateCommand) run(ctx context.Context, e *env) Code {
-	return c.calibrate(ctx, e, truth.Bench{Measure: truth.Measure, Check: truth.Checks, Quote: truth.Quote})
+	return c.calibrate(ctx, e, selftest.Bench{Measure: selftest.Measure, Check: selftest.Checks, Quote: selftest.Quote})
 }
 
-func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench truth.Bench) Code {
+func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench selftest.Bench) Code {
 	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
 	p := &view.CalibrationPage{Out: e.Stdout, Text: layout.Terminal(e.width(c.JSON), e.color(c.NoColor, c.JSON))}
 	if c.JSON {
 		p.Out = e.Stderr
 	}
-	o := truth.Options{Scale: 1, Log: e.log, OnCheck: p.Check, Runs: disturbedRuns, Self: e.Self, OnQuoting: p.Quoting, Only: c.Only}
+	o := selftest.Options{Scale: 1, Log: e.log, OnCheck: p.Check, Runs: disturbedRuns, Self: e.Self, OnQuoting: p.Quoting, Only: c.Only}
 	if c.Quick {
 		o.Scale, o.Runs = quickScale, 0
 	}
@@ -54,8 +54,8 @@ func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench truth.Be
 		return e.refused(err)
 	}
 	for _, part := range c.Only {
-		if !slices.Contains(truth.Parts(), part) {
-			return e.refused(fmt.Errorf("--only: there is no part %q (%s)", part, strings.Join(truth.Parts(), ", ")))
+		if !slices.Contains(selftest.Parts(), part) {
+			return e.refused(fmt.Errorf("--only: there is no part %q (%s)", part, strings.Join(selftest.Parts(), ", ")))
 		}
 	}
 	out, err := bench.Take(ctx, o, p.Figures)

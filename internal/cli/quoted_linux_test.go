@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirmq/weir/internal/disturb"
 	"github.com/weirmq/weir/internal/needs"
-	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/internal/selftest"
 )
 
 // TestQuotableFiguresAreTrue runs weir against simulated systems on a host that is disturbed on purpose. It
@@ -24,7 +24,7 @@ func TestQuotableFiguresAreTrue(t *testing.T) {
 	if err := os.Symlink(binary, self); err != nil {
 		t.Fatal(err)
 	}
-	all, err := truth.Quote(t.Context(), truth.Options{Self: self, Runs: disturbedRuns})
+	all, err := selftest.Quote(t.Context(), selftest.Options{Self: self, Runs: disturbedRuns})
 	if err != nil {
 		t.Fatal(err)
 	}

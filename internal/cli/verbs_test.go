@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/internal/selftest"
 	"github.com/weirmq/weir/internal/view"
 )
 
@@ -104,7 +104,7 @@ func TestThePageListsVerbJSON(t *testing.T) {
 	page := documented(t)
 	for verb, prints := range map[string]reflect.Type{
 		"drivers": reflect.TypeFor[view.DriverList](), "doctor": reflect.TypeFor[view.Diagnosis](),
-		"version": reflect.TypeFor[buildinfo.Versions](), "calibrate": reflect.TypeFor[truth.Calibration](),
+		"version": reflect.TypeFor[buildinfo.Versions](), "calibrate": reflect.TypeFor[selftest.Calibration](),
 		"fleet status": reflect.TypeFor[survey.Status](), "fleet doctor": reflect.TypeFor[survey.Diagnosis](),
 	} {
 		want := fields(prints, "")

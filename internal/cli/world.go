@@ -24,8 +24,8 @@ import (
 	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/selftest"
 	"github.com/weirmq/weir/internal/slowdisk"
-	"github.com/weirmq/weir/internal/truth"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 )
@@ -203,9 +203,9 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 			return Unreachable, true
 		}
 	case "simulated":
-		err = truth.SystemMain(rest)
+		err = selftest.SystemMain(rest)
 	case "instants":
-		err = truth.KernelMain(rest, os.Stdin, e.Stdout)
+		err = selftest.KernelMain(rest, os.Stdin, e.Stdout)
 	case "keep":
 		err = broker.KeepMain(ctx, e.Self, rest, e.registry, os.Stdin, e.Stdout)
 	default:

@@ -16,8 +16,8 @@ import (
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/selftest"
 	"github.com/weirmq/weir/internal/series/suite"
-	"github.com/weirmq/weir/internal/truth"
 	"github.com/weirmq/weir/internal/userfile"
 )
 
@@ -306,7 +306,7 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"NAME":        nil, // of an agent
 	"KEY=VALUE":   nil,
 	"LIST":        func(*completer, string) []candidate { return wordsOf([]string{agent.AllowBroker}) },
-	"PART":        func(*completer, string) []candidate { return wordsOf(truth.Parts()) },
+	"PART":        func(*completer, string) []candidate { return wordsOf(selftest.Parts()) },
 	"IP":          nil,
 	"NAMES":       nil, // of variables: the environment is not revealed
 	"PATHS":       func(*completer, string) []candidate { return []candidate{{":files", ""}} },

@@ -13,8 +13,8 @@ type Fact struct{ Name, Value string }
 
 // RunFacts are what a run reports about itself.
 type RunFacts struct {
-	Facts []Fact                 // each name once
-	Tells func(name string) bool // whether the run records such facts
+	Facts   []Fact                 // each name once
+	Reports func(name string) bool // whether the run records such facts
 }
 
 // of returns the value of a fact. With absent, a run that records such facts but lacks this one has "none".
@@ -22,7 +22,7 @@ func (t RunFacts) of(name string, absent bool) (value string, ok bool) {
 	if i := slices.IndexFunc(t.Facts, func(f Fact) bool { return f.Name == name }); i >= 0 {
 		return t.Facts[i].Value, true
 	}
-	return "none", absent && t.Tells(name)
+	return "none", absent && t.Reports(name)
 }
 
 // A VaryingFact is a fact that differs between runs.
@@ -50,7 +50,7 @@ func Differ(sides [][]RunFacts) []VaryingFact {
 			found.Sides = append(found.Sides, values)
 		}
 		for _, r := range runs {
-			if _, ok := r.of(name, false); !ok && !r.Tells(name) {
+			if _, ok := r.of(name, false); !ok && !r.Reports(name) {
 				found.Unknown++
 			}
 		}

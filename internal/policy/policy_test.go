@@ -67,7 +67,7 @@ var levels = map[string]int{
 	"drivers/all":              5,
 	"engine":                   3,
 	"internal/judge":           3,
-	"internal/slow":            3,
+	"internal/outliers":        3,
 	"internal/broker":          3,
 	"internal/fleet/admission": 3,
 	// A scenario names the placement of producers and consumers in this package's terms, and so does an
@@ -101,7 +101,7 @@ var levels = map[string]int{
 	"internal/compare":           4,
 	"internal/history":           5,
 	"internal/coordinator":       4,
-	"internal/truth":             5,
+	"internal/selftest":          5,
 	"internal/fleet/*":           4,
 	"internal/fleet/protocol":    5,
 	"internal/fleet/survey":      6,
@@ -404,7 +404,7 @@ var ownFiles = map[string]string{
 	"drivers/internal/redistest": "logs of servers, in tests",
 	"drivers/internal/served":    "logs of servers, in tests",
 	"drivers/internal/trial":     "/proc and a cookie of servers, in tests",
-	"internal/truth":             "what its own runs wrote",
+	"internal/selftest":          "what its own runs wrote",
 	"result/resulttest":          "folders that tests wrote",
 }
 

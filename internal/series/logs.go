@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/outliers"
 	"github.com/weirmq/weir/internal/serverlog"
-	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/result"
 )
 
@@ -53,7 +53,7 @@ func (m *logs) stop(_ context.Context, raw *engine.Raw) {
 	epoch, secrets := raw.Epoch.MonotonicNS, m.secrets()
 	m.said = map[string][]*result.ServerLog{}
 	for _, x := range m.kept(raw) {
-		for _, said := range f.Read(besideClusters(slow.Clusters(x.messages), epoch), secrets) {
+		for _, said := range f.Read(besideClusters(outliers.Clusters(x.messages), epoch), secrets) {
 			m.said[x.of] = append(m.said[x.of], logOf(said, epoch))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/internal/selftest"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -36,7 +36,7 @@ func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
 	cfg.Clock = pace.NewClock()
 	cfg.Log = p.host.Log
 	cfg.OnEvent = p.event
-	p.cost, err = truth.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Pacers)
+	p.cost, err = selftest.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Pacers)
 	p.cfg = cfg
 	return err
 }

@@ -2,16 +2,16 @@ package series
 
 import (
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/slow"
+	"github.com/weirmq/weir/internal/outliers"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
 // slowest finds the slowest messages and what happened at the time, from the files already written.
 func (m *logs) slowest(raw *engine.Raw, r *result.Result) []result.Slowest {
-	var course slow.Course
+	var course outliers.Course
 	for _, s := range raw.Stalls {
-		course.Add(slow.Hiccup, s.From, s.To)
+		course.Add(outliers.Hiccup, s.From, s.To)
 	}
 	for i := range r.Faults {
 		course.Fault(&r.Faults[i])

@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/outliers"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -48,7 +48,7 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 // hiccup is a scheduling stall of the host as an event.
 func hiccup(s engine.Stall) result.Event {
 	long := s.To - s.From
-	return result.Event{TNS: s.From, Kind: slow.Hiccup, Text: "the host stalled for " + quantity.Time(long), DurationNS: long}
+	return result.Event{TNS: s.From, Kind: outliers.Hiccup, Text: "the host stalled for " + quantity.Time(long), DurationNS: long}
 }
 
 // environment describes where the run takes place; raw is nil before the run, when the system is not

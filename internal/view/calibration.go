@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/disturb"
 	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/internal/selftest"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -31,7 +31,7 @@ func (p *CalibrationPage) write(fill func(*layout.Page)) {
 }
 
 // Figures writes the instrument's overhead and timing accuracy.
-func (p *CalibrationPage) Figures(f *truth.Figures) {
+func (p *CalibrationPage) Figures(f *selftest.Figures) {
 	p.write(func(page *layout.Page) {
 		page.Say(fmt.Sprintf("The instrument on this host (%d cores)", f.Cores))
 		page.Gap()
@@ -44,7 +44,7 @@ func (p *CalibrationPage) Figures(f *truth.Figures) {
 }
 
 // costTable says what the clock and a message cost.
-func costTable(f *truth.Figures) *layout.Table {
+func costTable(f *selftest.Figures) *layout.Table {
 	costs := layout.Listing("", "")
 	costs.Row("clock", fmt.Sprintf("%.1f ns a reading", f.Calibration.ClockCostNS))
 	costs.Row("pacing", f.Calibration.Why)
@@ -56,10 +56,10 @@ func costTable(f *truth.Figures) *layout.Table {
 }
 
 // lateTable says how late threads and messages were.
-func lateTable(f *truth.Figures) *layout.Table {
+func lateTable(f *selftest.Figures) *layout.Table {
 	late := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "late by", "p50", "p99", "p99.9", "max", "")}
 	late.Columns[0].Kind = layout.Word
-	row := func(what string, s truth.Spread, note string) {
+	row := func(what string, s selftest.Spread, note string) {
 		late.Row(what, quantity.Time(s.P50), quantity.Time(s.P99), quantity.Time(s.P999), quantity.Time(s.Max), note)
 	}
 	row("waking, sleeping only", f.Slept, "")
@@ -76,7 +76,7 @@ func lateTable(f *truth.Figures) *layout.Table {
 }
 
 // Check writes one self-test.
-func (p *CalibrationPage) Check(c truth.Check) {
+func (p *CalibrationPage) Check(c selftest.Check) {
 	p.write(func(page *layout.Page) {
 		page.Gap()
 		if c.NotRun != "" {
@@ -101,9 +101,9 @@ func passWord(pass bool) layout.Span {
 }
 
 // checkNotes says of how many messages a check is, and what the host did meanwhile.
-func checkNotes(c *truth.Check) string {
+func checkNotes(c *selftest.Check) string {
 	notes := []string{quantity.Count(c.Samples) + " messages"}
-	if c.Part == truth.PartClock {
+	if c.Part == selftest.PartClock {
 		notes[0] = quantity.Count(c.Samples) + " readings"
 	}
 	if c.Attempts > 1 {
@@ -119,7 +119,7 @@ func checkNotes(c *truth.Check) string {
 }
 
 // Quoting writes whether the figures that runs under a disturbance call quotable are true.
-func (p *CalibrationPage) Quoting(q truth.Quoting) {
+func (p *CalibrationPage) Quoting(q selftest.Quoting) {
 	p.write(func(page *layout.Page) {
 		page.Gap()
 		name := "figures that may be quoted, " + disturbance(q.Disturbance)
@@ -140,7 +140,7 @@ func (p *CalibrationPage) Quoting(q truth.Quoting) {
 	})
 }
 
-func quotedNotes(q *truth.Quoting) string {
+func quotedNotes(q *selftest.Quoting) string {
 	reported, quotable, right := q.Figures()
 	return fmt.Sprintf("%d VALID; %d of %d percentiles quotable, %d of these within 10 %% of the truth or with it in their interval", q.Valid, quotable, reported, right)
 }
@@ -161,13 +161,13 @@ func disturbance(k disturb.Kind) string {
 }
 
 // quotedTable has a row for each percentile, over all responses.
-func quotedTable(rows []truth.QuotedRow) *layout.Table {
+func quotedTable(rows []selftest.QuotedRow) *layout.Table {
 	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "", "reported", "quotable", "within 10 %", "right")}
 	t.Columns[0].Kind = layout.Word
-	byPercentile := map[float64]truth.QuotedRow{}
+	byPercentile := map[float64]selftest.QuotedRow{}
 	for _, r := range rows {
 		sum := byPercentile[r.P]
-		byPercentile[r.P] = truth.QuotedRow{Reported: sum.Reported + r.Reported, Quotable: sum.Quotable + r.Quotable, Near: sum.Near + r.Near, Right: sum.Right + r.Right}
+		byPercentile[r.P] = selftest.QuotedRow{Reported: sum.Reported + r.Reported, Quotable: sum.Quotable + r.Quotable, Near: sum.Near + r.Near, Right: sum.Right + r.Right}
 	}
 	for _, p := range slices.Sorted(maps.Keys(byPercentile)) {
 		r := byPercentile[p]
@@ -176,13 +176,13 @@ func quotedTable(rows []truth.QuotedRow) *layout.Table {
 	return t
 }
 
-func truthTable(rows []truth.Row) *layout.Table {
+func truthTable(rows []selftest.Row) *layout.Table {
 	timed, waiting := false, false
-	if len(rows) > 0 && rows[0].Unit == truth.Runs {
+	if len(rows) > 0 && rows[0].Unit == selftest.Runs {
 		return runsTable(rows)
 	}
 	for _, r := range rows {
-		timed = timed || r.Unit == truth.Nanoseconds
+		timed = timed || r.Unit == selftest.Nanoseconds
 		waiting = waiting || r.Waiting >= 0
 	}
 	heads := []string{"", "truth", "reported"}
@@ -201,7 +201,7 @@ func truthTable(rows []truth.Row) *layout.Table {
 }
 
 // runsTable says in how many runs, or comparisons, the instrument was right.
-func runsTable(rows []truth.Row) *layout.Table {
+func runsTable(rows []selftest.Row) *layout.Table {
 	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "", "of", "right", "", "at least", "")}
 	t.Columns[0].Kind, t.Columns[5].Kind = layout.Word, layout.Word
 	for _, r := range rows {
@@ -215,15 +215,15 @@ func runsTable(rows []truth.Row) *layout.Table {
 	return t
 }
 
-func truthRow(r truth.Row, timed, waiting bool) []string {
+func truthRow(r selftest.Row, timed, waiting bool) []string {
 	show := func(n int64) string { return quantity.Count(uint64(n)) }
-	if r.Unit == truth.Nanoseconds {
+	if r.Unit == selftest.Nanoseconds {
 		show = quantity.Time
 	}
 	cells := []string{r.What, show(r.Want), show(r.Got)}
 	if timed {
 		switch {
-		case r.Unit != truth.Nanoseconds:
+		case r.Unit != selftest.Nanoseconds:
 			cells = append(cells, "exactly", "")
 		default: // no figure here can be below 0
 			cells = append(cells, "-"+show(min(r.Tolerance, r.Want)), "+"+show(r.Tolerance+r.Host))
@@ -250,7 +250,7 @@ const mostLate = 0.10
 
 // resolution says what the host can measure: the highest rate it kept, and the shortest latency at that
 // rate that lateness does not blur.
-func resolution(f *truth.Figures) string {
+func resolution(f *selftest.Figures) string {
 	if f == nil {
 		return ""
 	}
@@ -268,7 +268,7 @@ func resolution(f *truth.Figures) string {
 }
 
 // End writes the result of the calibration, and returns the first error of all writes.
-func (p *CalibrationPage) End(out *truth.Calibration) error {
+func (p *CalibrationPage) End(out *selftest.Calibration) error {
 	failed, tests := out.Tests()
 	if !out.Pass && failed == 0 { // it did not complete
 		return p.err

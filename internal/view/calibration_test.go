@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/internal/selftest"
 )
 
 // An interrupted calibration keeps its partial figures.
@@ -15,15 +15,17 @@ func TestInterruptedCalibrationDoesNotPass(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
 	p := &CalibrationPage{Out: &out}
-	c, err := truth.Bench{
-		Measure: func(context.Context, truth.Options) (*truth.Figures, error) { return &truth.Figures{Cores: 2}, nil },
-		Check: func(_ context.Context, o truth.Options) ([]truth.Check, error) {
-			x := truth.Check{Name: "stall", Pass: true}
+	c, err := selftest.Bench{
+		Measure: func(context.Context, selftest.Options) (*selftest.Figures, error) {
+			return &selftest.Figures{Cores: 2}, nil
+		},
+		Check: func(_ context.Context, o selftest.Options) ([]selftest.Check, error) {
+			x := selftest.Check{Name: "stall", Pass: true}
 			o.OnCheck(x)
 			cancel()
-			return []truth.Check{x}, ctx.Err()
+			return []selftest.Check{x}, ctx.Err()
 		},
-	}.Take(ctx, truth.Options{OnCheck: p.Check}, p.Figures)
+	}.Take(ctx, selftest.Options{OnCheck: p.Check}, p.Figures)
 	if !errors.Is(err, context.Canceled) || !c.Interrupted || c.Pass || c.Figures == nil || len(c.Checks) != 1 {
 		t.Errorf("%v, %+v", err, c)
 	}
@@ -34,8 +36,8 @@ func TestInterruptedCalibrationDoesNotPass(t *testing.T) {
 
 func TestUnwritableCalibrationFails(t *testing.T) {
 	p := &CalibrationPage{Out: brokenPipe{}}
-	p.Check(truth.Check{Name: "stall", Pass: true})
-	if err := p.End(&truth.Calibration{Pass: true}); !errors.Is(err, io.ErrClosedPipe) {
+	p.Check(selftest.Check{Name: "stall", Pass: true})
+	if err := p.End(&selftest.Calibration{Pass: true}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("kept %v; want the error of the first write", err)
 	}
 }
@@ -45,15 +47,15 @@ type brokenPipe struct{}
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestCalibrationReportsMeasurableResolution(t *testing.T) {
-	late := func(rate float64, p99 int64, reached bool) truth.Punctuality {
-		return truth.Punctuality{Rate: rate, Reached: reached, Spread: truth.Spread{P99: p99}}
+	late := func(rate float64, p99 int64, reached bool) selftest.Punctuality {
+		return selftest.Punctuality{Rate: rate, Reached: reached, Spread: selftest.Spread{P99: p99}}
 	}
-	f := &truth.Figures{Lateness: []truth.Punctuality{late(1000, 9000, true), late(100_000, 50_000, true), late(1_000_000, 1, false)}}
+	f := &selftest.Figures{Lateness: []selftest.Punctuality{late(1000, 9000, true), late(100_000, 50_000, true), late(1_000_000, 1, false)}}
 	want := "It tried rates and kept up to 100,000/s, with messages 50.0 µs late at p99. At that rate it can measure a p99 of 500 µs or more (lateness at most 10 % of it)."
 	if got := resolution(f); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := resolution(&truth.Figures{}); got != "" {
+	if got := resolution(&selftest.Figures{}); got != "" {
 		t.Errorf("of nothing: %q", got)
 	}
 }

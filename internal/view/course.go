@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/slow"
+	"github.com/weirmq/weir/internal/outliers"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/internal/view/plot"
@@ -303,7 +303,7 @@ func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
 		if e.Kind == "phase" {
 			continue
 		}
-		if e.Kind == slow.Hiccup && e.DurationNS > 0 && len(c.stalls) < mostStalls {
+		if e.Kind == outliers.Hiccup && e.DurationNS > 0 && len(c.stalls) < mostStalls {
 			c.stalls = append(c.stalls, stall{c.origin.seconds(e.TNS), float64(e.DurationNS) / 1e9})
 		}
 		n := max(1, e.Count)
@@ -314,7 +314,7 @@ func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
 		}
 		s := c.origin.seconds(e.TNS)
 		where := place{e.Kind, int(max(0, min(markBins, (s-c.from)/(c.to-c.from)*markBins)))}
-		if e.Kind == slow.Hiccup && c.to-c.from < markBins { // a row a second, with the longest
+		if e.Kind == outliers.Hiccup && c.to-c.from < markBins { // a row a second, with the longest
 			where.bin = int(math.Floor(s))
 		}
 		text := e.Text

@@ -23,7 +23,7 @@ func differences(p *layout.Page, entries []Entry, brief bool) {
 	}
 	sides := make([][]compare.RunFacts, 1)
 	for _, e := range entries {
-		sides[0] = append(sides[0], compare.RunFacts{Facts: factsOf(e), Tells: func(name string) bool { return tells(e, name) }})
+		sides[0] = append(sides[0], compare.RunFacts{Facts: factsOf(e), Reports: func(name string) bool { return tells(e, name) }})
 	}
 	differ := map[string]bool{}
 	var lines []layout.Block

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/outliers"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -75,7 +75,7 @@ func (t *single) noted(check string) string {
 
 // told is the name of a kind of event for readers.
 func told(kind string) string {
-	if kind == slow.Hiccup {
+	if kind == outliers.Hiccup {
 		return "stall"
 	}
 	return kind

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/outliers"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"
@@ -69,7 +69,7 @@ func (t *single) overTimeSays() string {
 	var kinds []string
 	if len(c.marks) > 0 {
 		for _, m := range c.marks {
-			if !slices.Contains(kinds, m.kind) && (m.kind != slow.Hiccup || len(c.stalls) == 0) {
+			if !slices.Contains(kinds, m.kind) && (m.kind != outliers.Hiccup || len(c.stalls) == 0) {
 				kinds = append(kinds, m.kind)
 			}
 		}
@@ -275,7 +275,7 @@ type toldEvent struct {
 func (c *Course) told() (all []toldEvent) {
 	round := func(s float64) float64 { return math.Round(s*1000) / 1000 }
 	for _, m := range c.marks {
-		if len(all) < mostEvents && m.kind != slow.Hiccup && m.kind != "gc" {
+		if len(all) < mostEvents && m.kind != outliers.Hiccup && m.kind != "gc" {
 			all = append(all, toldEvent{round(m.at), round(m.at), layout.Printable(layout.Shortened(m.kind+": "+m.text, 120))})
 		}
 	}
@@ -364,7 +364,7 @@ func (c *Course) describe(curves []curve, text func(float64) string) string {
 func (c *Course) strokes() []plot.Mark {
 	var out []plot.Mark
 	for _, h := range c.marks {
-		if h.kind == slow.Hiccup && len(c.stalls) > 0 {
+		if h.kind == outliers.Hiccup && len(c.stalls) > 0 {
 			continue // shown under the axis
 		}
 		m := plot.Mark{X: h.at, Class: "event", Tall: true, Text: h.kind + " at " + seconded(h.at) + ": " + h.text}

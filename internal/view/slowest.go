@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/outliers"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -24,7 +24,7 @@ func (t *single) slowest() {
 	}
 	t.Labelled("slowest", plain(clustersSay(s, t.uncompleted(s.Of), originOf(t.r))))
 	for _, b := range s.Beside {
-		if slow.Tells(s, b) {
+		if outliers.Significant(s, b) {
 			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; of messages as slow at random times %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
 		}
 	}
@@ -126,23 +126,23 @@ func near(all []result.SlowCluster) bool {
 
 func besideSays(what string) string {
 	switch what {
-	case slow.Hiccup:
+	case outliers.Hiccup:
 		return "a stall of the host"
-	case slow.Collected:
+	case outliers.Collected:
 		return "a collection of weir's own garbage"
 	case "fault":
 		return "a fault"
 	case "server":
 		return "the end or the start of a server"
-	case slow.Gone:
+	case outliers.Gone:
 		return "a second without one of the servers"
-	case slow.Halted:
+	case outliers.Halted:
 		return "a second in which a signal had stopped a server"
-	case slow.Stolen:
+	case outliers.Stolen:
 		return "a second in which the hypervisor took processor time"
-	case slow.Waiting:
+	case outliers.Waiting:
 		return "a second in which the host waited for disks"
-	case slow.Flushes, slow.Written, slow.Read, slow.Faults, slow.Busy:
+	case outliers.Flushes, outliers.Written, outliers.Read, outliers.Faults, outliers.Busy:
 		return "a second with unusually " + what
 	}
 	return fmt.Sprintf("an event %q", layout.Shortened(what, 40))

@@ -24,7 +24,7 @@ import (
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/internal/selftest"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -201,7 +201,7 @@ func (t *task) measure() (*protocol.Final, *engine.WorkerResult, error) {
 	}
 	f.Procs = t.cfg.Procs()
 	var err error
-	if f.Cost, err = truth.Cost(t.ctx, t.cfg.Plan, t.cfg.Calibration, t.cfg.Pacers); err != nil {
+	if f.Cost, err = selftest.Cost(t.ctx, t.cfg.Plan, t.cfg.Calibration, t.cfg.Pacers); err != nil {
 		return f, nil, err
 	}
 	part, err := engine.Execute(t.ctx, nil, t.cfg, t)

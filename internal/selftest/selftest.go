@@ -1,4 +1,4 @@
-// Package truth tests the instrument against systems with known true figures, and measures what the
+// Package selftest tests the instrument against systems with known true figures, and measures what the
 // instrument costs on this host.
 //
 // Checks runs the engine, exactly as a run does, against simulated systems: one that freezes, one that
@@ -17,7 +17,7 @@
 // message came later, so that the host can only add. If the host moved a percentile that the sample
 // supports so far that the comparison would be inconclusive, the test is repeated, and fails after the
 // third attempt: a host too slow to tell proves nothing.
-package truth
+package selftest
 
 import (
 	"cmp"

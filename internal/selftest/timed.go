@@ -1,4 +1,4 @@
-package truth
+package selftest
 
 import (
 	"context"
@@ -31,9 +31,9 @@ const (
 // percents are the percentiles compared; 100 is the maximum.
 var percents = [...]float64{50, 75, 90, 95, 99, 99.9, 99.99, 100}
 
-// A timing is a run against a standIn, with everything known about it.
+// A timing is a run against a simulatedSystem, with everything known about it.
 type timing struct {
-	system *standIn
+	system *simulatedSystem
 	raw    *engine.Raw
 	due    []int64 // of every message, from the plan
 	shift  int64   // from the simulated system's clock to the run's
@@ -57,17 +57,17 @@ func execute(ctx context.Context, o Options, cal pace.Calibration, plan schedule
 		b.turnAfter += t.first
 	}
 	clock := pace.NewClock()
-	t.system = newStandIn(clock, cal, plan.Producers, len(t.due), b)
+	t.system = newSimulatedSystem(clock, cal, plan.Producers, len(t.due), b)
 	t.raw, err = coordinator.Alone(ctx, nil, engine.Config{
 		RunID: "truth", Run: runNumber, Definition: t.system.definition(), Options: t.system, Plan: plan,
 		Mode: engine.Produce, Settle: driver.SettleNone, InFlight: len(t.due), Drain: 10 * time.Second,
 		Pacers: 1, Calibration: cal, Clock: clock, Log: o.Log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("running against a stand-in: %w", err)
+		return nil, fmt.Errorf("running against a simulated system: %w", err)
 	}
 	if t.raw.Interrupted {
-		return nil, fmt.Errorf("running against a stand-in: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("running against a simulated system: %w", context.Cause(ctx))
 	}
 	t.shift = clock.Epoch().MonotonicNS - t.raw.Epoch.MonotonicNS
 	return t, nil

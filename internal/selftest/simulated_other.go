@@ -1,6 +1,6 @@
 //go:build !linux
 
-package truth
+package selftest
 
 import "errors"
 

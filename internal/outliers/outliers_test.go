@@ -1,4 +1,4 @@
-package slow
+package outliers
 
 import (
 	"math"
@@ -45,7 +45,7 @@ func TestSlowMessagesInCommon(t *testing.T) {
 	if d := cmp.Diff(want, s, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if Tells(s, s.Beside[0]) || Tells(s, s.Beside[1]) {
+	if Significant(s, s.Beside[0]) || Significant(s, s.Beside[1]) {
 		t.Error("either is beside one episode, which it may be by chance")
 	}
 	if c.Explain("e2e", nil, 0, 1) != nil {
@@ -57,7 +57,7 @@ func TestConstantConditionIsNotOutlierCause(t *testing.T) {
 	var c Course
 	c.Add("x", 0, 10_000*ms)
 	s := c.Explain("send", took([2]int64{1000, 9}, [2]int64{2000, 8}, [2]int64{3000, 7}), 0, 10_000*ms)
-	if b := s.Beside[0]; b.Messages != 3 || b.ByChance != 1 || Tells(s, b) {
+	if b := s.Beside[0]; b.Messages != 3 || b.ByChance != 1 || Significant(s, b) {
 		t.Errorf("%+v", b)
 	}
 }
@@ -145,8 +145,8 @@ func TestEpisodesAreCounted(t *testing.T) {
 			}
 		}
 		s := c.Explain("e2e", messages, 0, 10_000*ms)
-		if b := s.Beside[0]; b.Messages != 20 || b.Episodes != int(stalls) || Tells(s, b) != want {
-			t.Errorf("%d stalls: %+v, told: %v; want it %v", stalls, b, Tells(s, b), want)
+		if b := s.Beside[0]; b.Messages != 20 || b.Episodes != int(stalls) || Significant(s, b) != want {
+			t.Errorf("%d stalls: %+v, told: %v; want it %v", stalls, b, Significant(s, b), want)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestIndependentConditionIsRarelyNamed(t *testing.T) {
 			}
 		}
 		s := c.Explain("e2e", messages, 0, seconds*1e9)
-		if slices.ContainsFunc(s.Beside, func(b result.Beside) bool { return Tells(s, b) }) {
+		if slices.ContainsFunc(s.Beside, func(b result.Beside) bool { return Significant(s, b) }) {
 			named++
 		}
 	}

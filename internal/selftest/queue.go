@@ -1,4 +1,4 @@
-package truth
+package selftest
 
 import (
 	"context"
@@ -91,7 +91,7 @@ type subscription struct {
 
 func (q *queue) definition() driver.Definition {
 	return driver.Definition{
-		Name: "planted", Title: "a stand-in", Summary: "Loses, repeats, swaps and corrupts what it is told to.",
+		Name: "planted", Title: "a simulated system", Summary: "Loses, repeats, swaps and corrupts what it is told to.",
 		Capabilities: driver.Capabilities{
 			Consume: true, Subscriptions: true, Competing: true, InProcess: true, Settle: []driver.Settle{driver.SettleNone},
 			Guarantees: []driver.Guarantee{driver.Buffered}, Delivery: driver.AtMostOnce,
@@ -114,7 +114,7 @@ func (q *queue) Delete(context.Context, ...driver.Destination) error { return ni
 
 // Facts implements driver.Conn.
 func (q *queue) Facts(context.Context) (driver.Facts, error) {
-	return driver.Facts{Name: "stand-in", Version: "1", Confirms: driver.Confirms{Guarantee: driver.Buffered}}, nil
+	return driver.Facts{Name: "simulated", Version: "1", Confirms: driver.Confirms{Guarantee: driver.Buffered}}, nil
 }
 
 // Backlog implements driver.Backlogger with the number of messages in the consumers' channels.

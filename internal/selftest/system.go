@@ -1,4 +1,4 @@
-package truth
+package selftest
 
 import (
 	"context"
@@ -34,11 +34,11 @@ type visit struct {
 	after     int64 // clock reading after the completion returned
 }
 
-// A standIn is a simulated system that answers each message at an instant computed when it takes the
+// A simulatedSystem is a simulated system that answers each message at an instant computed when it takes the
 // message. It answers from its own goroutine on a locked thread, in order of departure; it never
 // sleeps one service time after another, because the errors would add up. As a system rather than a
 // driver it may read the clock. It is its own driver.Config and driver.Conn.
-type standIn struct {
+type simulatedSystem struct {
 	clock     *pace.Clock
 	cal       pace.Calibration
 	producers int // message i is from producer i % producers (constant arrival)
@@ -59,8 +59,8 @@ type standIn struct {
 // never is the instant of a turn that has not happened.
 const never = int64(1) << 62
 
-func newStandIn(clock *pace.Clock, cal pace.Calibration, producers, messages int, b behaviour) *standIn {
-	s := &standIn{
+func newSimulatedSystem(clock *pace.Clock, cal pace.Calibration, producers, messages int, b behaviour) *simulatedSystem {
+	s := &simulatedSystem{
 		clock: clock, cal: cal, producers: producers, behaviour: b, visits: make([]visit, messages), tardiness: measure.NewHistogram(),
 		inside: make(chan job, messages), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -68,49 +68,49 @@ func newStandIn(clock *pace.Clock, cal pace.Calibration, producers, messages int
 	return s
 }
 
-func (s *standIn) definition() driver.Definition {
+func (s *simulatedSystem) definition() driver.Definition {
 	return driver.Definition{
-		Name: "stand-in", Title: "a stand-in", Summary: "Answers at instants that are known beforehand.",
+		Name: "simulated", Title: "a simulated system", Summary: "Answers at instants that are known beforehand.",
 		Capabilities: driver.Capabilities{PublishBlocks: s.frozen > 0, InProcess: true, Guarantees: []driver.Guarantee{driver.Buffered}},
 		New:          func() driver.Config { return s },
 	}
 }
 
 // Validate implements driver.Config.
-func (s *standIn) Validate() error { return nil }
+func (s *simulatedSystem) Validate() error { return nil }
 
 // Open implements driver.Config. It is called once.
-func (s *standIn) Open(context.Context, driver.Run) (driver.Conn, error) {
+func (s *simulatedSystem) Open(context.Context, driver.Run) (driver.Conn, error) {
 	go s.answer()
 	return s, nil
 }
 
 // Declare implements driver.Conn.
-func (s *standIn) Declare(context.Context, ...driver.Destination) error { return nil }
+func (s *simulatedSystem) Declare(context.Context, ...driver.Destination) error { return nil }
 
 // Delete implements driver.Conn.
-func (s *standIn) Delete(context.Context, ...driver.Destination) error { return nil }
+func (s *simulatedSystem) Delete(context.Context, ...driver.Destination) error { return nil }
 
 // Consumer implements driver.Conn: there is nothing to consume.
-func (s *standIn) Consumer(context.Context, driver.ConsumerSpec) (driver.Consumer, error) {
+func (s *simulatedSystem) Consumer(context.Context, driver.ConsumerSpec) (driver.Consumer, error) {
 	return nil, driver.ErrUnsupported
 }
 
 // Facts implements driver.Conn.
-func (s *standIn) Facts(context.Context) (driver.Facts, error) {
-	return driver.Facts{Name: "stand-in", Version: "1", Confirms: driver.Confirms{Guarantee: driver.Buffered}}, nil
+func (s *simulatedSystem) Facts(context.Context) (driver.Facts, error) {
+	return driver.Facts{Name: "simulated", Version: "1", Confirms: driver.Confirms{Guarantee: driver.Buffered}}, nil
 }
 
 // Close implements driver.Conn: messages inside are never answered.
-func (s *standIn) Close(context.Context) error {
+func (s *simulatedSystem) Close(context.Context) error {
 	s.once.Do(func() { close(s.closing) })
 	<-s.ended
 	return nil
 }
 
 // Producer implements driver.Conn.
-func (s *standIn) Producer(_ context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	return &client{standIn: s, index: spec.Index, done: done, refusal: pace.NewWaiter(s.clock, s.cal)}, nil
+func (s *simulatedSystem) Producer(_ context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	return &client{simulatedSystem: s, index: spec.Index, done: done, refusal: pace.NewWaiter(s.clock, s.cal)}, nil
 }
 
 // A job is a message inside the system.
@@ -121,7 +121,7 @@ type job struct {
 }
 
 // answer completes each message at its departure, until Close.
-func (s *standIn) answer() {
+func (s *simulatedSystem) answer() {
 	defer close(s.ended)
 	w := pace.NewWaiter(s.clock, s.cal)
 	defer w.Lock()()
@@ -149,7 +149,7 @@ func (s *standIn) answer() {
 	}
 }
 
-func (s *standIn) closed() bool {
+func (s *simulatedSystem) closed() bool {
 	select {
 	case <-s.closing:
 		return true
@@ -159,7 +159,7 @@ func (s *standIn) closed() bool {
 }
 
 // refuse completes the messages inside as unanswered.
-func (s *standIn) refuse() {
+func (s *simulatedSystem) refuse() {
 	for {
 		select {
 		case j := <-s.inside:
@@ -172,7 +172,7 @@ func (s *standIn) refuse() {
 
 // A client is a producer of the simulated system.
 type client struct {
-	*standIn
+	*simulatedSystem
 	index   int
 	taken   int
 	done    driver.Completer
@@ -181,7 +181,7 @@ type client struct {
 
 // Publish implements driver.Producer.
 func (c *client) Publish(ctx context.Context, m *driver.Message) {
-	s := c.standIn
+	s := c.simulatedSystem
 	var st stamp.Stamp
 	i := c.taken*s.producers + c.index
 	if i >= len(s.visits) || stamp.Read(m.Payload, runNumber, &st) != stamp.Good {
@@ -227,4 +227,4 @@ func (c *client) Flush(ctx context.Context) error {
 
 // Close implements driver.Producer. It ends the whole simulated system, since producers are closed
 // together.
-func (c *client) Close(ctx context.Context) error { return c.standIn.Close(ctx) }
+func (c *client) Close(ctx context.Context) error { return c.simulatedSystem.Close(ctx) }

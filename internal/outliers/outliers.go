@@ -1,6 +1,6 @@
-// Package slow finds what the slowest messages of a run have in common: when they occurred, and what else
+// Package outliers finds what the slowest messages of a run have in common: when they occurred, and what else
 // happened then.
-package slow
+package outliers
 
 import (
 	"cmp"
@@ -191,10 +191,10 @@ func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int6
 	return s
 }
 
-// Tells reports whether a cause coincides with the slowest messages significantly more often than with
+// Significant reports whether a cause coincides with the slowest messages significantly more often than with
 // others: with a third of them, twice as often as by chance, and in more of their bursts than chance would
 // explain. Messages of one burst count once.
-func Tells(s *result.Slowest, b result.Beside) bool {
+func Significant(s *result.Slowest, b result.Beside) bool {
 	share := float64(b.Messages) / float64(len(s.Messages))
 	return b.Episodes > 0 && b.Chance <= seldom/causes && 3*b.Messages >= len(s.Messages) && share >= twice*b.ByChance
 }
