@@ -84,7 +84,7 @@ func TestAProgramAddsADriver(t *testing.T) {
 	books(t, filepath.Join(dir, "r"), 500)
 }
 
-// books checks that a run sent so many messages and that each one was delivered once.
+// books checks that a run sent this many messages and that each one was delivered once.
 func books(t *testing.T, folder string, sent uint64) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, "result.json"))

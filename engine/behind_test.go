@@ -37,7 +37,7 @@ func TestLostMessagesDoNotWait(t *testing.T) {
 				raw := do(t, cfg)
 				expect(t, "lost", raw.All.Lost, 55)
 				if live < tt.live || tt.live == 1 && live > 20 {
-					t.Errorf("%d waited at most while it went on; want %d", live, tt.live)
+					t.Errorf("%d waited at most while it continued; want %d", live, tt.live)
 				}
 				for _, x := range looks {
 					if n := x.b.Net(x.at, raw.Lost); n > 20 {
@@ -64,7 +64,7 @@ func TestDeadLettersDoNotWait(t *testing.T) {
 			t.Errorf("%d dead letters; want about 110", n)
 		}
 		if live > 30 || raw.Backlog > 30 {
-			t.Errorf("at most %d waited as the run went on, and %d in all; want a few on their way", live, raw.Backlog)
+			t.Errorf("at most %d waited as the run continued, and %d in all; want a few on their way", live, raw.Backlog)
 		}
 	})
 }

@@ -419,7 +419,7 @@ func TestClosedLoopBacksOffWhenAllFails(t *testing.T) {
 		raw = do(t, cfg)
 		expect(t, "confirmed once the system is back", raw.Measured.Confirmed, 100_000-150)
 		if d := time.Duration(raw.Ended); d > 30*time.Second {
-			t.Errorf("it took %v of virtual time: the loop goes on slowly", d)
+			t.Errorf("it took %v of virtual time: the loop continues slowly", d)
 		}
 	})
 }

@@ -121,7 +121,7 @@ func (p *pausing) open(now int64) {
 	p.state.Resumed = now
 	p.resumed.Store(now)
 	close(*p.gate.Swap(nil))
-	p.event("the consumers go on")
+	p.event("the consumers continue")
 }
 
 // end is called at the end of the plan: from then on no consumer waits. p may be nil.

@@ -109,7 +109,7 @@ func endsAtAnError[T any](t *testing.T, b []byte, read func(io.Reader) iter.Seq2
 	n, failed := 0, false
 	for _, err := range read(bytes.NewReader(b)) {
 		if failed {
-			t.Fatal("it goes on after an error")
+			t.Fatal("it continues after an error")
 		}
 		if err != nil {
 			failed = true

@@ -63,7 +63,7 @@ func Read(dir string) (*Saved, error) {
 	}
 	if !slices.Contains(s.Files, FileResult) {
 		return nil, &FileError{Path: dir, Err: fmt.Errorf(
-			"%w: it has no %s, which is written when a run ends (it was killed, or goes on): %w", ErrNotResult, FileResult, fs.ErrNotExist)}
+			"%w: it has no %s, which is written when a run ends (it was killed, or is still running): %w", ErrNotResult, FileResult, fs.ErrNotExist)}
 	}
 	path := filepath.Join(dir, FileResult)
 	b, err := readWhole(path, maxDocument)

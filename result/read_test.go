@@ -51,7 +51,7 @@ func TestReadExplainsBrokenFolder(t *testing.T) {
 		"a killed run": {
 			folder(t, map[string]string{FileIntervals: "", FileScenario: "weir: 1\n"}),
 			[]error{ErrNotResult, fs.ErrNotExist},
-			"it has no result.json, which is written when a run ends (it was killed, or goes on)",
+			"it has no result.json, which is written when a run ends (it was killed, or is still running)",
 		},
 		"an empty result":       {folder(t, map[string]string{FileResult: ""}), []error{ErrTorn}, "result.json: cut short: it is empty"},
 		"half a result":         {folder(t, map[string]string{FileResult: string(whole[:len(whole)/2])}), []error{ErrTorn}, "cut short: it ends within its JSON"},

@@ -66,7 +66,7 @@ func TestConsumerReadyWhenAllPartsReady(t *testing.T) {
 			time.Sleep(time.Duration(part) * time.Second)
 			s.Ready()
 			if d := time.Since(start); d != 2*time.Second {
-				t.Errorf("part %d goes on after %v", part, d)
+				t.Errorf("part %d continues after %v", part, d)
 			}
 			return s.Deliver(make([]driver.Delivery, 1))
 		})

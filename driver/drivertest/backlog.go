@@ -115,6 +115,6 @@ func backlogIsAsked(e *env) {
 	}
 	release()
 	if !eventually(func() bool { n, err = s.backlog("s", "d"); return n == 0 && err == nil }) {
-		e.errorf("%d, %v, when the system went on", n, err)
+		e.errorf("%d, %v, when the system continued", n, err)
 	}
 }

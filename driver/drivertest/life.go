@@ -22,7 +22,7 @@ func lifeChecks() []check {
 			run:   lostConnectionReported,
 		},
 		{
-			name: "KilledServer", rule: "What Facts call stable outlives the servers, and a producer goes on when they are back",
+			name: "KilledServer", rule: "What Facts call stable outlives the servers, and a producer continues when they are back",
 			without: func(h *Harness) string { return lackIf(h.Kill == nil, "Kill") },
 			run:     killedServer,
 		},
@@ -57,7 +57,7 @@ func lostConnectionReported(e *env) {
 		e.errorf("the connection was lost %v ago, Run has returned no error and Fault was not called", patience)
 	}
 	if r != nil && !eventually(func() bool { _, back := s.back.Load("s"); return back || !r.cut() || latch.Closed(r.ended) }) {
-		e.errorf("the connection was lost, Run goes on, and no event of its subscription says that it is connected again (Run.For, Reconnect)")
+		e.errorf("the connection was lost, Run continues, and no event of its subscription says that it is connected again (Run.For, Reconnect)")
 	}
 	eventually(func() bool { return x.completed(during, 1) == len(during) })
 	_ = e.call("close the producer", x.p.Close)

@@ -40,7 +40,7 @@ func (r *recorder) under(rule string) {
 	r.rule = rule
 }
 
-// errorf records a failure; the check goes on. Any goroutine may call it.
+// errorf records a failure; the check continues. Any goroutine may call it.
 func (r *recorder) errorf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@
 // With a binlog (-b), the server has written the job to the file before it answers
 // INSERTED (enqueue_job in prot.c); with -f0 it has also called fsync. Its statistics say
 // whether it has a binlog, but not its -f: that is what the option fsync is for. A binlog
-// that cannot be written is turned off by the server, which goes on in memory; Facts show
+// that cannot be written is turned off by the server, which continues in memory; Facts show
 // that, when they are read again.
 //
 // # How the client behaves

@@ -145,7 +145,7 @@ type conn struct {
 func (c *conn) stream(destination string) (string, error) {
 	if c.run.Existing {
 		if destination == "" || strings.HasPrefix(destination, "$") {
-			return "", fmt.Errorf("a stream of a user's cannot have this name: %w", driver.ErrUnsupported)
+			return "", fmt.Errorf("the stream name is reserved: %w", driver.ErrUnsupported)
 		}
 		return destination, nil
 	}

@@ -237,7 +237,7 @@ func handedOver(t *testing.T, s *served.System) {
 		t.Errorf("%d of %d messages came, in %d deliveries", len(seen), sent, count())
 	}
 	if len(events) == 0 {
-		t.Error("no event tells of the rebalance")
+		t.Error("no event reports the rebalance")
 	}
 }
 

@@ -26,7 +26,7 @@ func TestServerIsKilled(t *testing.T) {
 	confirmed += f.Confirmed(t, p, 1000)
 	trial.Must(t, s.KillAndRestart)
 	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
-		t.Fatal("the producer did not go on")
+		t.Fatal("the producer did not continue")
 	}
 	confirmed += 1 + f.Confirmed(t, p, 100)
 	log.Until(t, "what was confirmed", func() bool { return len(log.Got) >= confirmed && len(log.Faults) > 0 })
@@ -60,7 +60,7 @@ func TestLeaderDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
-		t.Fatal("the producer did not go on")
+		t.Fatal("the producer did not continue")
 	}
 	confirmed += 1 + f.Confirmed(t, p, 100)
 	log.Until(t, "what was confirmed", func() bool { return len(log.Got) >= confirmed })

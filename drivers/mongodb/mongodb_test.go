@@ -260,7 +260,7 @@ func TestTimeLimits(t *testing.T) {
 	}
 	resume()
 	if !trial.Eventually(func() bool { return put(t, p, f, "after")[0] == nil }) {
-		t.Error("no message is confirmed after the server went on")
+		t.Error("no message is confirmed after the server continued")
 	}
 }
 

@@ -83,7 +83,7 @@ type Config struct {
 type Server struct {
 	Persistence       string `option:"persistence" allowed:"no,yes" help:"Server that weir starts: save messages to a file at times."`
 	AutosaveInterval  int    `option:"autosave-interval" min:"0" help:"Server that weir starts: seconds between two saves, or with autosave-on-changes the number of changes; 0: it saves only when it ends."`
-	AutosaveOnChanges string `option:"autosave-on-changes" allowed:"no,yes" help:"Server that weir starts: save after so many changes."`
+	AutosaveOnChanges string `option:"autosave-on-changes" allowed:"no,yes" help:"Server that weir starts: save after this many changes."`
 	MaxInflight       int    `option:"max-inflight-messages" min:"0" max:"65535" help:"Server that weir starts: messages of QoS 1 and 2 sent to a client, or taken from it, and not finished; 0: no limit."`
 	MaxQueued         int    `option:"max-queued-messages" min:"0" help:"Server that weir starts: messages that wait for one client; it drops what comes above. 0: no limit."`
 	NoDelay           string `option:"set-tcp-nodelay" allowed:"no,yes" help:"Server that weir starts: send each packet at once (TCP_NODELAY)."`

@@ -10,7 +10,7 @@
 // these (RDY, at least 1 each, at most what the server allows, 2500 by default).
 //
 // With the option lookupd consumers find the servers of a topic through nsqlookupd
-// (https://nsq.io/components/nsqlookupd.html), and go on asking for more while they run;
+// (https://nsq.io/components/nsqlookupd.html), and keep asking for more while they run;
 // without, they are those of the option address. Topics and channels are made and removed
 // by nsqd's HTTP interface, which is also asked for settings and for backlogs.
 //

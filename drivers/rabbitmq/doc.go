@@ -45,7 +45,7 @@
 //
 // The client's own recovery of connections is not used: it does not say what became of
 // messages in flight. Package retry connects again, to the next address. After the leader
-// of a quorum queue was killed, a channel may go on refusing what the cluster takes again.
+// of a quorum queue was killed, a channel may keep refusing what the cluster takes again.
 // When a channel has refused every message of a destination for reopen-after, the producer
 // opens another (docs/adr/0031-the-label-says-what-publishes.md).
 package rabbitmq

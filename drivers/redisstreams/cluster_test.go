@@ -204,7 +204,7 @@ func TestACluster(t *testing.T) {
 		name string
 		take func(t *testing.T, c *conn, master string)
 	}{
-		{"goes on when a master hands over to its replica", func(t *testing.T, c *conn, master string) {
+		{"continues when a master hands over to its replica", func(t *testing.T, c *conn, master string) {
 			slots, err := raw(t, master).ClusterSlots(within(t)).Result() //nolint:staticcheck // SA1019: Redis 6 has no CLUSTER SHARDS
 			if err != nil {
 				t.Fatal(err)

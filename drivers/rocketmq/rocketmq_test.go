@@ -173,7 +173,7 @@ func TestServerWithAuthentication(t *testing.T) {
 	}
 	resume()
 	if n := fates.Confirmed(t, p, 10); n != 10 {
-		t.Errorf("%d of 10 confirmed when it went on", n)
+		t.Errorf("%d of 10 confirmed when it continued", n)
 	}
 
 	for _, pid := range s.Pids {

@@ -44,7 +44,7 @@ func TestServersAreOrdered(t *testing.T) {
 	}
 	order(OrderContinue, "server-2")
 	if got := state(second); !noProc() && got == "T" {
-		t.Error("it does not go on")
+		t.Error("it does not continue")
 	}
 	order(OrderKill, "server-1", "server-2") // all servers, and the system is still there
 	for _, pid := range []int{first, second} {

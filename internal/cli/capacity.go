@@ -25,7 +25,7 @@ type capacityCommand struct {
 	Keys      kong.Plugins `embed:""`
 	Option    []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"An option of the driver (weir drivers NAME lists them); may be repeated (default: none)."`
 	Address   []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Address of a server; may be repeated (default: the driver's, or that of the server that weir starts)."`
-	Most      *string      `placeholder:"RATE" help:"Highest rate to probe (default: none; the search goes on until a rate does not pass)."`
+	Most      *string      `placeholder:"RATE" help:"Highest rate to probe (default: none; the search continues until a rate does not pass)."`
 	Precision *string      `placeholder:"PERCENT" help:"How narrow the interval must be, relative to its lower end (1% to 100%; default: 10%)."`
 	Retests   *string      `placeholder:"N" help:"How often each end of the interval is probed again (0 to 10; default: 2)."`
 	Probes    *string      `placeholder:"N" help:"Maximum number of probes (1 to 200; default: 40)."`
@@ -170,7 +170,7 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, o *series.Options) (p *
 		o.Out = *c.Resume
 		p, err = c.resume(e, r, *o)
 	case c.File == "-":
-		err = errors.New("weir capacity: a search goes on with its file, so that cannot come from standard input (a scenario file)")
+		err = errors.New("weir capacity: a search continues with its file, so that cannot come from standard input (a scenario file)")
 	case c.Out != nil && *c.Out == "":
 		err = errEmptyOut
 	default:
@@ -204,7 +204,7 @@ func (c *capacityCommand) resume(e *env, r *runCommand, o series.Options) (*seri
 	others := *c
 	others.Probes = nil
 	if c.File != "" || c.Out != nil || len(others.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.Overrides()) > 0 {
-		return nil, errors.New("--resume: goes on with what the folder says (leave out the scenario and all its flags but --probes)")
+		return nil, errors.New("--resume: continues what the folder says (leave out the scenario and all its flags but --probes)")
 	}
 	was, err := series.ReadSearch(e.Dir, *c.Resume)
 	if err != nil {

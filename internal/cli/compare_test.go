@@ -40,7 +40,7 @@ type made struct {
 	procs     int    // GOMAXPROCS
 	hour      int    // of the first run
 	lost      uint64
-	invalid   int // so many of the runs, the last ones
+	invalid   int // this many of the runs, the last ones
 }
 
 // madeScenario is that of the runs, but for its size and an option.

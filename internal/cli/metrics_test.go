@@ -95,7 +95,7 @@ func TestARunIsPushedToOpenTelemetry(t *testing.T) {
 	}
 	collector.Close()
 	code, said := run("away")
-	if code != int(OK) && code != int(Invalid) || strings.Count(said, "a push failed, and the run goes on") != 1 || !strings.Contains(said, "pushes failed; the result folder has all figures") {
+	if code != int(OK) && code != int(Invalid) || strings.Count(said, "a push failed, and the run continues") != 1 || !strings.Contains(said, "pushes failed; the result folder has all figures") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 	for bad, want := range map[string]string{"127.0.0.1:4318": "is not a URL of OTLP over HTTP", "http://u:secret@a": "has a user"} {

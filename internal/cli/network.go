@@ -26,7 +26,7 @@ func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte,
 		return OK
 	}
 	if e.Enter == nil {
-		return e.failed(errors.New("network: this program cannot begin again at the other end of one"))
+		return e.failed(errors.New("network: this program cannot re-exec inside the namespace"))
 	}
 	signalled, stop := e.stoppable(ctx)
 	err = series.Install(signalled, e.host(), all, func(line string) { e.say("weir: %s", line) })

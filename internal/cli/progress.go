@@ -80,7 +80,7 @@ func (c *runCommand) serve(ctx context.Context, e *env) (end func(), err error) 
 	}
 	if c.OTLP != nil {
 		if err := c.outlets.Push(ctx, *c.OTLP, buildinfo.Version(), func(err error) {
-			e.say("weir: --otlp: a push failed, and the run goes on: %v", err)
+			e.say("weir: --otlp: a push failed, and the run continues: %v", err)
 		}); err != nil {
 			return nil, fmt.Errorf("--otlp: %w", err)
 		}

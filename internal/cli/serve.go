@@ -38,7 +38,7 @@ type serveCommand struct {
 
 // Help is what kong adds to the verb's help.
 func (serveCommand) Help() string {
-	return "Lists the runs of a folder in a browser, with search, filters, comparisons, overlays and histories, and follows runs that go on. It only reads, unless --start says otherwise. " +
+	return "Lists the runs of a folder in a browser, with search, filters, comparisons, overlays and histories, and follows runs in progress. It only reads, unless --start says otherwise. " +
 		"The list comes from an index. weir makes it from the folders, and makes it again where it is missing or out of date. " +
 		"With --publish it writes the same as static pages. " +
 		"Ctrl-C ends it. Do not measure on the same host while somebody reads: that takes processor time."

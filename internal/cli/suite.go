@@ -70,7 +70,7 @@ type suiteRun struct {
 // Help is shown below the verb's flags' heading.
 func (*suiteRun) Help() string {
 	return suiteHelp + " Each run has a result folder of its own in that of the suite, and suite.json has the table. " +
-		"After Ctrl-C, --resume goes on. Before the first run weir checks that it can start or reach every system.\n\n" +
+		"After Ctrl-C, --resume continues. Before the first run weir checks that it can start or reach every system.\n\n" +
 		"Exit codes are those of weir run. The worst of all runs counts."
 }
 
@@ -195,7 +195,7 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, s *series
 			codes = append(codes, Interrupted)
 		}
 		if slices.Contains(codes, Interrupted) {
-			e.say("weir: %d of %d runs are done; weir suite run --resume %s goes on", x.Done(), len(x.Scenarios()), s.Dir())
+			e.say("weir: %d of %d runs are done; weir suite run --resume %s continues", x.Done(), len(x.Scenarios()), s.Dir())
 			break
 		}
 	}
@@ -220,7 +220,7 @@ func (c *suiteRun) prepare(e *env, r *runCommand, o *series.Options) (x *series.
 	}
 	switch {
 	case c.Resume != nil && (c.Name != "" || c.Drivers != nil || c.Rows != nil || c.Out != nil || choice.Scale != 1):
-		return nil, errors.New("--resume: goes on with what the folder says (leave out the name, --drivers, --rows, --scale and --out)")
+		return nil, errors.New("--resume: continues what the folder says (leave out the name, --drivers, --rows, --scale and --out)")
 	case c.Resume != nil:
 		was, _, err := series.ReadSuite(e.Dir, *c.Resume)
 		if err != nil {

@@ -40,7 +40,7 @@ func TestInterruptedSuiteNamesResumeCommand(t *testing.T) {
 	if code != int(Interrupted) || !strings.Contains(stdout.String(), "2 of 3") {
 		t.Fatalf("exit code %d\n%s\n%s", code, stdout, stderr)
 	}
-	if !strings.Contains(stderr.String(), "1 of 3 runs are done; weir suite run --resume o goes on") {
+	if !strings.Contains(stderr.String(), "1 of 3 runs are done; weir suite run --resume o continues") {
 		t.Errorf("no word of --resume:\n%s", stderr)
 	}
 }

@@ -31,7 +31,7 @@ type tty struct {
 	read   chan struct{} // closed when all has been read
 }
 
-// start runs weir on a terminal of so many columns.
+// start runs weir on a terminal of this many columns.
 func start(t *testing.T, cols uint16, environ []string, args ...string) *tty {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -82,7 +82,7 @@ func unshown(u *series.Until) string {
 	case series.NoFigure:
 		return u.Lacks + " has no such figure, or too few samples for it"
 	case series.Useless:
-		return fmt.Sprintf("the last %d runs are INVALID, and another may be, too (weir doctor shows what on this host disturbs a run; --append goes on)", series.MostInvalid)
+		return fmt.Sprintf("the last %d runs are INVALID, and another may be, too (weir doctor shows what on this host disturbs a run; --append continues)", series.MostInvalid)
 	case series.MostRuns:
 		return fmt.Sprintf("--most-runs %d is reached", u.Most)
 	case series.MostTime:

@@ -307,7 +307,7 @@ func TestStopDuringStepIsKept(t *testing.T) {
 		if err := unix.Kill(pid, unix.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "it goes on", func() bool { return !strings.Contains(states(t, pid), "T") })
+		until(t, "it continues", func() bool { return !strings.Contains(states(t, pid), "T") })
 	}
 	if err := c.in.Close(); err != nil {
 		t.Fatal(err)

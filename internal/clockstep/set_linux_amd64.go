@@ -28,7 +28,7 @@ const (
 
 // errStays is returned when a thread stays in the code that is to be changed, as one of a stopped
 // process may.
-var errStays = errors.New("its threads do not leave the clock (where it is stopped, let it go on first)")
+var errStays = errors.New("its threads do not leave the clock (where it is stopped, let it continue first)")
 
 // set makes the wall clock of a process differ from the host's by a step. This process must not be the
 // parent of that one: the parent would take set's actions for the end of its child.

@@ -154,7 +154,7 @@ func TestFalsePositiveRateMatchesLevel(t *testing.T) {
 			claimed++
 		}
 	}
-	// Three standard errors of a share of 0.05 in so many rounds.
+	// Three standard errors of a share of 0.05 in this many rounds.
 	slack := 3 * math.Sqrt(0.05*0.95/float64(rounds))
 	for family, n := range families {
 		if share := float64(n) / float64(rounds); share > o.Alpha+slack {

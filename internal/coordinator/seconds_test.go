@@ -143,7 +143,7 @@ func TestSecondWaitsForLateAgentsBriefly(t *testing.T) {
 	s.late(2*sec + int64(graceLimit))
 	expect("too late", 1, 2)
 	tell(1, 2, 5*sec+1)
-	expect("and tells of it by itself", 1, 2, 2)
+	expect("and reports it unasked", 1, 2, 2)
 	tell(1, 3, 5*sec+2)
 	tell(1, 4, 5*sec+3)
 	expect("and of the rest in time", 1, 2, 2, 3, 4)

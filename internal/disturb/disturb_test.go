@@ -128,7 +128,7 @@ func dead(pid int) bool {
 	return !ok || p.Dead()
 }
 
-// The stopped process goes on when the disturbance ends.
+// The stopped process continues when the disturbance ends.
 func TestStoppedProcessGoesOn(t *testing.T) {
 	needs.Time(t)
 	p, err := guard.Start(t.Context(), self(t), guard.Spec{Args: []string{"sleep", "300"}, Dir: t.TempDir(), Grace: time.Second})

@@ -115,7 +115,7 @@ func (l *letter) Subject() string { return l.subject }
 
 func (l *letter) Data() []byte { return l.data }
 
-// begunFor brings a drive to where its run goes on.
+// begunFor brings a drive to where its run is in progress.
 func (d *drive) begunFor(b testing.TB) {
 	for i := range d.abouts {
 		for n := range int64(enough) {

@@ -160,7 +160,7 @@ func (d *drive) faults() (all []result.Fault, unreported error) {
 		return all, nil
 	}
 	if !x.over {
-		unreported = fmt.Errorf("agent %s did not tell all that it did to its servers: %w", d.starter.Name, errors.Join(x.why, coordinator.ErrAgent))
+		unreported = fmt.Errorf("agent %s sent an incomplete fault report: %w", d.starter.Name, errors.Join(x.why, coordinator.ErrAgent))
 	}
 	known := slices.DeleteFunc(slices.Clone(x.faults), func(f result.Fault) bool { return f.Do == "" })
 	return append(all, d.dated(x.place, d.starter.Name, known)...), unreported

@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// tooFew waits in vain for so many agents, until the error says all that it is to
+// tooFew waits in vain for this many agents, until the error says all that it is to
 // say: an agent that is slow to answer is told of later.
 func (w *world) tooFew(t *testing.T, n int, want ...string) {
 	t.Helper()

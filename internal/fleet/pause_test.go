@@ -90,7 +90,7 @@ func pausesTogether(t *testing.T) bool {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if kinds["the consumers take nothing from here on"] != 3 || kinds["the consumers go on"] != 3 || kinds["a"] != 2 {
+	if kinds["the consumers take nothing from here on"] != 3 || kinds["the consumers continue"] != 3 || kinds["a"] != 2 {
 		t.Errorf("told %v", kinds)
 	}
 	return true

@@ -37,7 +37,7 @@ func (l *locked) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return l.Config.Open(ctx, run)
 }
 
-// lockedDrivers is a registry of a memory that has such options, and tells of each
+// lockedDrivers is a registry of a memory that has such options, and reports each
 // configuration that is opened.
 func lockedDrivers(t *testing.T, opened func(*locked)) *driver.Registry {
 	t.Helper()

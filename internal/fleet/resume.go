@@ -196,7 +196,7 @@ func (d *drive) missed(p *Paused) {
 	gap := coordinator.Absence{From: min(now, max(0, int64(p.seen.Sub(d.c.Wall())))), To: now}
 	d.gaps = append(slices.Clone(p.Gaps), gap)
 	d.c.Tell(engine.Event{At: now, Kind: "coordinator-back", Text: fmt.Sprintf(
-		"the run had no coordinator for %v, and was then resumed; its agents went on meanwhile", time.Duration(gap.To-gap.From).Round(100*time.Millisecond))})
+		"the run had no coordinator for %v, and was then resumed; its agents continued meanwhile", time.Duration(gap.To-gap.From).Round(100*time.Millisecond))})
 }
 
 func (d *drive) keptAt() string {

@@ -110,7 +110,7 @@ func (d *drive) sampled(x *starter, h *protocol.Hosted) {
 	}
 }
 
-// longest is how long the run may go on without this coordinator.
+// longest is how long the run may continue without this coordinator.
 func (d *drive) longest() time.Duration {
 	if !d.c.Begun() {
 		return 0

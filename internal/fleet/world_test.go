@@ -245,7 +245,7 @@ func (w *world) agent(t *testing.T, name string, more ...func(*agent.Agent)) *ru
 	return r
 }
 
-// fleetOf opens a coordinator and so many agents, called a, b, and so on, and
+// fleetOf opens a coordinator and this many agents, called a, b, and so on, and
 // waits for them.
 func fleetOf(t *testing.T, n int, drivers *driver.Registry, more ...func(*agent.Agent)) *world {
 	t.Helper()

@@ -82,7 +82,7 @@ type Series struct {
 	Shows   *Shows            `json:"shows,omitempty"` // detectable change; absent if its figure changed, or there is none
 }
 
-// Shows is the change that so many runs would have shown in the most informative figure: the smallest step
+// Shows is the change that this many runs would have shown in the most informative figure: the smallest step
 // found that begins with the latest runs, or halfway if those are more than half.
 type Shows struct {
 	Family  string   `json:"family"`

@@ -20,7 +20,7 @@ func sampledInterval(slow uint64) *measure.Counts {
 	return c
 }
 
-// runOf returns n intervals with so many slow samples each.
+// runOf returns n intervals with this many slow samples each.
 func runOf(n int, slow func(i int) uint64) []*measure.Counts {
 	var all []*measure.Counts
 	for i := range n {
@@ -29,7 +29,7 @@ func runOf(n int, slow func(i int) uint64) []*measure.Counts {
 	return all
 }
 
-// oneIn is a run of which one interval in so many is slow.
+// oneIn is a run of which one interval in this many is slow.
 func oneIn(n int) func(int) uint64 { return func(i int) uint64 { return 1000 * uint64((i%n+1)/n) } }
 
 // keep adds intervals to slices.

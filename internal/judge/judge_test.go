@@ -248,7 +248,7 @@ func good() result.Result {
 	return in
 }
 
-// sends has so many of the run's messages sent and confirmed, and drops the others or
+// sends has this many of the run's messages sent and confirmed, and drops the others or
 // leaves them unsent.
 func sends(in *result.Result, sent uint64, dropped bool) {
 	m := &in.Messages

@@ -123,7 +123,7 @@ func TestFindingIsReportedOnce(t *testing.T) {
 	}{
 		"lateness tells":                {late, "offered rate>"},
 		"lateness has nothing to tell":  {onTime, "offered rate>"},
-		"lateness tells of one of them": {both, "offered rate>"},
+		"lateness explains one of them": {both, "offered rate>"},
 	} {
 		if got := strings.Join(found(x.in), " "); got != x.want {
 			t.Errorf("%s: %s; want %s", what, got, x.want)

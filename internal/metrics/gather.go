@@ -58,7 +58,7 @@ func (s *Figures) Gather() ([]*dto.MetricFamily, error) {
 	}
 	if s.phase != "" {
 		one := 1.0
-		families = append(families, family("weir_phase_info", "1 for the part of the run that goes on: warmup, measure or drain.", dto.MetricType_GAUGE, "",
+		families = append(families, family("weir_phase_info", "1 for the current part of the run: warmup, measure or drain.", dto.MetricType_GAUGE, "",
 			s.metric(&dto.Metric{Gauge: &dto.Gauge{Value: &one}}, [2]string{"phase", s.phase})))
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return len(f.Metric) == 0 })

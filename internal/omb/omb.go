@@ -328,7 +328,7 @@ func (c *conversion) times(w *tree.Node, size int64) {
 		c.set("mode", text(b, "backlog"))
 		c.set("messages", text(b, "%d", messages))
 		c.set("drain", text(b, "2h"))
-		c.note(b.At, "consumerBacklogSizeGB", "becomes a backlog of %d messages, drained within 2h; producers rest while weir drains it, and go on sending in the benchmark", messages)
+		c.note(b.At, "consumerBacklogSizeGB", "becomes a backlog of %d messages, drained within 2h; producers rest while weir drains it, and keep sending in the benchmark", messages)
 		if w.Field("testDurationMinutes") != nil {
 			c.note(m.At, "testDurationMinutes", "is not carried over: the run ends when the backlog is drained")
 		}

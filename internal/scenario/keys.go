@@ -231,7 +231,7 @@ var keys = table([]Key{
 		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Consume.Churn }),
 	},
 	{
-		Path: "consume.pause", Short: "pause", Help: "when all consumers take nothing for a time while load goes on; they stay connected (such as \"at 10s for 5s\", or \"at 10s until 50000\" messages wait)", Default: "none", side: receiving, sparse: true,
+		Path: "consume.pause", Short: "pause", Help: "when all consumers take nothing for a time while load continues; they stay connected (such as \"at 10s for 5s\", or \"at 10s until 50000\" messages wait)", Default: "none", side: receiving, sparse: true,
 		value: placed(pause, func(s *Scenario) *engine.Pause { return &s.Consume.Pause }),
 	},
 	{
@@ -353,7 +353,7 @@ var keys = table([]Key{
 	},
 
 	{
-		Path: "search.most", FileOnly: true, Help: "highest rate that weir capacity probes (such as 100k/s)", Default: "none; the search goes on until a rate does not pass", sparse: true,
+		Path: "search.most", FileOnly: true, Help: "highest rate that weir capacity probes (such as 100k/s)", Default: "none; the search continues until a rate does not pass", sparse: true,
 		value: placed(rate, func(s *Scenario) *schedule.Rate { return &s.Search.Most }),
 	},
 	{

@@ -13,7 +13,7 @@ import (
 )
 
 // pauseForm is an example of a pause.
-const pauseForm = "such as at 10s for 5s, or at 10s until 50000, which is until so many messages wait"
+const pauseForm = "such as at 10s for 5s, or at 10s until 50000, which is until this many messages wait"
 
 // pauseParts are the parts of a pause, in the order of its text.
 var pauseParts = []part[engine.Pause]{
@@ -86,13 +86,13 @@ func (d *decoder) combinePause(s *Scenario) {
 	switch {
 	case s.Mode == engine.Produce: // already rejected with everything about consumers
 	case s.Mode != engine.Stream:
-		d.fault(at, path, "needs mode stream, in which load goes on meanwhile (leave it out)")
+		d.fault(at, path, "needs mode stream, in which load continues meanwhile (leave it out)")
 	case s.Load.Closed:
 		d.fault(d.later(path, "load.rate"), path, "needs a rate: with rate: max no message is due at a time (such as load.rate: 1000/s)")
 	case s.Load.Received:
 		d.fault(d.later(path, "load.in_flight_until"), path, "has nothing wait with load.in_flight_until: received, as nothing is sent (confirmed)")
 	case window > 0 && p.At+p.For >= window:
-		d.fault(at, path, "ends after the measured window of %v, and then nothing is caught up while load goes on (less)", window)
+		d.fault(at, path, "ends after the measured window of %v, and then nothing is caught up while load continues (less)", window)
 	}
 }
 

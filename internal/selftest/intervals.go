@@ -23,7 +23,7 @@ const (
 // A drawn is a system whose responses are drawn, with known percentiles.
 type drawn struct {
 	name   string
-	every  float64 // what makes it slow comes so many seconds apart on average; 0: all the time
+	every  float64 // what makes it slow comes this many seconds apart on average; 0: all the time
 	varies bool    // how long it then stays slow is chance, too
 	// make does a run, and returns whether it met a slow episode. What never completes has the
 	// value +Inf.

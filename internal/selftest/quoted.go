@@ -98,7 +98,7 @@ func (r *QuotedRun) Right() bool {
 	return !slices.ContainsFunc(r.Figures, func(f QuotedFigure) bool { return f.Quotable && !f.Right() })
 }
 
-// Quote runs weir, o.Runs times while each kind of disturbance goes on, and compares the figures that the
+// Quote runs weir, o.Runs times during each kind of disturbance, and compares the figures that the
 // runs call quotable with the truth. On an error it returns what it has.
 func Quote(ctx context.Context, o Options) (all []Quoting, err error) {
 	dir, err := os.MkdirTemp("", "weir-quoted-")

@@ -92,7 +92,7 @@ func (m *measurement) event(ev engine.Event) {
 func (m *measurement) keep(err error) {
 	if err != nil {
 		m.reported.Do(func() {
-			m.observer.Complain(fmt.Errorf("%w; the run goes on", err))
+			m.observer.Complain(fmt.Errorf("%w; the run continues", err))
 		})
 	}
 }

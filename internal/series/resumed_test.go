@@ -248,7 +248,7 @@ func TestFolderOfAnotherPlanRejected(t *testing.T) {
 	}
 }
 
-// Probes go on until objectives are decided, but for those that only the end of a run decides.
+// Probes continue until objectives are decided, but for those that only the end of a run decides.
 func TestSystemTimeProbesHaveOneLength(t *testing.T) {
 	t.Parallel()
 	for slo, longest := range map[string]float64{

@@ -83,7 +83,7 @@ func TestFirstFolderErrorIsReportedImmediately(t *testing.T) {
 	m.keep(nil)
 	m.keep(errors.New("append to x: no space"))
 	m.keep(errors.New("append to x: no space"))
-	if got, want := said.wrong(), "append to x: no space; the run goes on\n"; got != want {
+	if got, want := said.wrong(), "append to x: no space; the run continues\n"; got != want {
 		t.Errorf("said %q; want %q", got, want)
 	}
 }

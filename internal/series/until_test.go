@@ -11,7 +11,7 @@ import (
 )
 
 // rounds are n runs each of the scenarios a and b. b sends a twentieth more. Their rates
-// are up to so many percent off.
+// are up to this many percent off.
 func rounds(n int, off float64) (all []result.Entry) {
 	for i := range n {
 		for j, name := range []string{"a", "b"} {

@@ -183,7 +183,7 @@ func TestInABrowserReloadKeepsFollowing(t *testing.T) {
 		g.second(uint64(900+20*(i%5)), int64(100_000*(1+i%7)))
 	}
 	b.do(chromedp.Navigate(srv.URL + "/live?dir=now"))
-	b.says(`document.getElementById("state").textContent`, "The run goes on. This page follows it.")
+	b.says(`document.getElementById("state").textContent`, "The run is in progress. This page follows it.")
 	b.says(`document.querySelectorAll("#rates path").length`, "3")
 	b.says(`document.getElementById("left").textContent`, "31 s")
 	b.says(`parseFloat(document.getElementById("at").textContent) >= 29`, "true")

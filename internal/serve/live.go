@@ -47,7 +47,7 @@ func (s *Server) live(r *http.Request) (answer, error) {
 	dir := r.URL.Query().Get("dir")
 	row, err := s.o.Index.Row(r.Context(), dir)
 	going := s.o.Starter.folder()
-	if going != "" && dir == going && err != nil { // of several runs the one that goes on, if there is one
+	if going != "" && dir == going && err != nil { // of several runs the one in progress, if there is one
 		l, listErr := s.o.Index.List(r.Context(), index.Query{Below: dir, Kinds: []index.Kind{index.Unended}, Most: 1})
 		if listErr != nil {
 			return answer{}, listErr

@@ -5,7 +5,7 @@
   if (!root) return;
   var most = 600, points = [], counts = [], marks = [], measuring = false, from = 0, ns = "http://www.w3.org/2000/svg";
   var warmup = Number(root.getAttribute("data-warmup")), length = Number(root.getAttribute("data-length"));
-  var goes = "The run goes on. This page follows it.", state = document.getElementById("state"), events = document.getElementById("events");
+  var goes = "The run is in progress. This page follows it.", state = document.getElementById("state"), events = document.getElementById("events");
   function say(id, text) { document.getElementById(id).textContent = text; }
   function rate(v) { return v === undefined ? "-" : Math.round(v).toLocaleString("en-US") + "/s"; }
   function time(v) {

@@ -225,7 +225,7 @@ func TestPageOfKilledRun(t *testing.T) {
 	}
 	for ok := true; ok; {
 		if _, ok = s.next(); s.t.Context().Err() != nil {
-			t.Fatal("the stream goes on without the folder")
+			t.Fatal("the stream continues without the folder")
 		}
 	}
 }

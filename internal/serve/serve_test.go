@@ -397,7 +397,7 @@ func TestUnreadableRunsSaySo(t *testing.T) {
 		}
 	}
 	for address, want := range map[string]string{
-		"/run?dir=r01": why[0], "/run?dir=r02": why[1], "/run?dir=now": "This one goes on, or was killed.",
+		"/run?dir=r01": why[0], "/run?dir=r02": why[1], "/run?dir=now": "This one is still running, or was killed.",
 		"/compare?a=r03&b=r01": why[0], "/compare?a=r03&b=now": "", "/overlay?a=r03&a=r02": why[1], "/history": "too few runs",
 	} {
 		if status, _, body := get(t, srv.URL+address, nil); status == 200 && address != "/history" && address != "/run?dir=now" || !strings.Contains(body, want) {

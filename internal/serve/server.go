@@ -245,7 +245,7 @@ func (s *Server) run(r *http.Request) (answer, error) {
 	dir := r.URL.Query().Get("dir")
 	if row, err := s.o.Index.Row(r.Context(), dir); err == nil && row.Kind == index.Unended && !s.o.Index.Has(dir, result.FileResult) {
 		a, err := s.frame(frame{
-			Title: "No result yet", Errors: []string{row.Dir + ": weir writes the result when a run ends. This one goes on, or was killed."},
+			Title: "No result yet", Errors: []string{row.Dir + ": weir writes the result when a run ends. This one is still running, or was killed."},
 			More: "/live?" + url.Values{"dir": {row.Dir}}.Encode(), MoreText: "Follow it",
 		})
 		a.status = http.StatusUnprocessableEntity

@@ -232,7 +232,7 @@ func (st *Starter) check(ctx context.Context, scenario string) (string, error) {
 
 // Errors of begin.
 var (
-	errBusy   = errors.New("a run goes on already (one at a time: two would disturb each other)")
+	errBusy   = errors.New("a run is in progress already (one at a time: two would disturb each other)")
 	errFolder = errors.New("is not a name for a new folder (letters, digits, - and _, at most 80)")
 )
 

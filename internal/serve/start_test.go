@@ -80,9 +80,9 @@ func TestFormStartsAndStopsRun(t *testing.T) {
 	if status, _, body := get(t, srv.URL+"/live?dir=new", withToken); status != 200 || !strings.Contains(body, `action="/stop"`) {
 		t.Errorf("the page of a run that begins: status %d\n%s", status, afterStyle(body))
 	}
-	until(t, "the page has the run that goes on", func() bool {
+	until(t, "the page has the run in progress", func() bool {
 		_, _, body := get(t, srv.URL+"/start", withToken)
-		return strings.Contains(body, "The run in new goes on since") && strings.Contains(body, `href="/live?dir=new"`)
+		return strings.Contains(body, "The run in new has been running since") && strings.Contains(body, `href="/live?dir=new"`)
 	})
 	until(t, "the live page stops the run", func() bool {
 		status, _, body := get(t, srv.URL+"/live?dir=new", withToken)
@@ -98,11 +98,11 @@ func TestFormStartsAndStopsRun(t *testing.T) {
 		t.Errorf("the scenario is %q, %v", b, err)
 	}
 	second := url.Values{"scenario": {"name: other"}, "folder": {"other"}, "do": {"start"}}
-	if _, body := post(t, srv, "/start", second, nil); !strings.Contains(body, "a run goes on already (one at a time") {
+	if _, body := post(t, srv, "/start", second, nil); !strings.Contains(body, "a run is in progress already (one at a time") {
 		t.Errorf("a second run was not refused:\n%s", afterStyle(body))
 	}
 	if status, _ := post(t, srv, "/stop", nil, func(r *http.Request) { r.Header.Del("Authorization") }); status != 401 || st.folder() != "new" {
-		t.Errorf("a stop without the token: status %d, and the run in %q goes on", status, st.folder())
+		t.Errorf("a stop without the token: status %d, and the run in %q continues", status, st.folder())
 	}
 	if status, _ := post(t, srv, "/stop", nil, nil); status != 303 {
 		t.Errorf("a stop: status %d", status)

@@ -93,7 +93,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func Checksum(body []byte) uint32 { return crc32.Checksum(body, castagnoli) }
 
 // MoreChecksum returns the Checksum of a body whose beginning has the checksum sum, of 0 bytes 0, and
-// which goes on with more.
+// which continues with more.
 func MoreChecksum(sum uint32, more []byte) uint32 { return crc32.Update(sum, castagnoli, more) }
 
 // BodyChecksum returns the body's Checksum in the header of b.

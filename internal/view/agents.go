@@ -79,7 +79,7 @@ func (t *single) members() {
 // gaps reports when the run had no coordinator.
 func (t *single) gaps() {
 	if len(t.r.Run.Gaps) > 0 {
-		t.Labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps, originOf(t.r))+", and then another one resumed it (weir run --resume): the agents went on, and their reports count"))
+		t.Labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps, originOf(t.r))+", and then another one resumed it (weir run --resume): the agents continued, and their reports count"))
 	}
 }
 

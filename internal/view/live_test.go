@@ -249,8 +249,8 @@ func TestStatusWording(t *testing.T) {
 		want  string
 	}{
 		{"before anything is known", LivePlan{}, "", nil, "connecting"},
-		{"a closed loop until so many messages", LivePlan{Closed: true, Sends: true, Messages: 5000}, "measure", interval(2), "measuring, 990 of 5,000 messages"},
-		{"more than so many are on their way", LivePlan{Closed: true, Sends: true, Messages: 500}, "measure", interval(2), "measuring, 500 of 500 messages"},
+		{"a closed loop until this many messages", LivePlan{Closed: true, Sends: true, Messages: 5000}, "measure", interval(2), "measuring, 990 of 5,000 messages"},
+		{"more than this many are on their way", LivePlan{Closed: true, Sends: true, Messages: 500}, "measure", interval(2), "measuring, 500 of 500 messages"},
 		{"until nothing comes any more", LivePlan{Receives: true}, "measure", interval(2), "measuring for 3 s"},
 		{"the last second", LivePlan{End: 3 * time.Second}, "measure", interval(2), "measuring"},
 		{"a long one", LivePlan{End: 2 * time.Hour}, "measure", interval(2), "measuring, 3 s of 2 h, 2 h left"},

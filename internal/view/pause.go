@@ -95,6 +95,6 @@ func (t *single) churned() {
 		t.Labelled("churn", layout.Doubtful.Of("no consumer closed: the run was too short for one"))
 		return
 	}
-	t.Labelled("churn", plain(fmt.Sprintf("%s closed, each with another in its place after %s on average (closing took up to %s, opening up to %s)",
+	t.Labelled("churn", plain(fmt.Sprintf("%s closed, each replaced after %s on average (closing took up to %s, opening up to %s)",
 		quantity.Counted(c.Changes, "consumer", "consumers"), quantity.Time(c.MeanNS), quantity.Time(c.ClosingNS), quantity.Time(c.OpeningNS))))
 }

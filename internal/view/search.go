@@ -201,9 +201,9 @@ func (s *Search) next() (command, why string) {
 	dir := Quoted(s.Dir)
 	switch {
 	case stopped(capacity.Unfinished, capacity.Unstarted):
-		return "weir capacity --resume " + dir, "goes on with the search"
+		return "weir capacity --resume " + dir, "continues the search"
 	case stopped(capacity.OutOfTries) && r.Plan.Probes < capacity.MostProbes:
-		return fmt.Sprintf("weir capacity --resume %s --probes %d", dir, min(capacity.MostProbes, 2*r.Plan.Probes)), "goes on with the search"
+		return fmt.Sprintf("weir capacity --resume %s --probes %d", dir, min(capacity.MostProbes, 2*r.Plan.Probes)), "continues the search"
 	case stopped(capacity.TooShort, capacity.Between, capacity.Doubtful) && (len(r.Probes) > 0 && r.Probes[len(r.Probes)-1].Verdict == result.Invalid ||
 		slices.ContainsFunc(r.Probes, func(p capacity.Probed) bool { return p.Judgement == capacity.Limited.String() })):
 		return "weir doctor", "what on this host disturbs the probes"

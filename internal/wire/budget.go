@@ -33,7 +33,7 @@ func (b *budget) lacks(busy int64) int64 {
 	return max(0, int64(float64(b.cost+b.next)/b.share)-busy)
 }
 
-// pause returns how long to wait before the next window if the process goes on as in the time that has
+// pause returns how long to wait before the next window if the process continues as in the time that has
 // passed. A forecast for longer than that is not worth much.
 func (b *budget) pause(passed time.Duration, busy int64) time.Duration {
 	pause := float64(b.lacks(busy)) / float64(max(busy, 1)) * float64(passed)

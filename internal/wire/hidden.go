@@ -10,7 +10,7 @@ import (
 // which instants both happened. Where one segment is left of each, they are known exactly, whatever else was
 // in flight.
 
-// A mark is when so many bytes passed in a direction.
+// A mark is the instant by which a number of bytes had passed in a direction.
 type mark struct {
 	at     int64
 	length uint32
@@ -39,7 +39,7 @@ type stretch struct {
 	first, last int64
 }
 
-// between returns where, and when, the last of at least so many bytes passed from one instant to another, both
+// between returns where, and when, the last of at least this many bytes passed from one instant to another, both
 // included. n is the number of tracks where that can be.
 func (w *window) between(out bool, conn *uint32, from, to int64, bytes int) (s stretch, n int) {
 	for d, t := range w.tracks {
@@ -100,7 +100,7 @@ func (w *window) hiddenMessage(m *Message, p *Parts, delivered bool) {
 	}
 }
 
-// leftOut returns what counts a message whose segments may be on so many tracks.
+// leftOut returns what counts a message whose segments may be on that many tracks.
 func leftOut(p *Parts, tracks int) *uint64 {
 	if tracks == 0 {
 		return &p.Unseen

@@ -145,7 +145,7 @@ func TestFullRingEndsRecording(t *testing.T) {
 	}
 	round(t, c, b)
 	if p.lost() != lost {
-		t.Error("recording went on")
+		t.Error("recording continued")
 	}
 }
 

@@ -14,11 +14,11 @@
 // Nothing is guessed: a message that cannot be told is left out, and counted. TLS hides headers. Then
 // elimination alone finds a message's segments, which it does where few are in flight.
 //
-// A message may wait in the client, or in TCP, for answers of the system: a client allows so many
+// A message may wait in the client, or in TCP, for answers of the system: a client allows a limited number of
 // requests in flight, the peer's window is full. Whose time that is cannot be seen. So the time before
 // the last answer that came in on the connection while the message waited is a part of its own.
 //
-// Recording costs processor time, so it goes on in windows, which take a bounded share of the
+// Recording costs processor time, so it continues in windows, which take a bounded share of the
 // processor time of this process. All messages handed over in a window are sampled, and recording
 // continues until they are complete.
 package wire

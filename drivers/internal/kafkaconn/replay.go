@@ -55,7 +55,7 @@ func (l *Link) at(ctx context.Context, topic string, from driver.Position) (map[
 	case driver.AtTime:
 		ms := from.Time.UnixMilli()
 		if ms < 0 {
-			return nil, fmt.Errorf("%v is before 1970, which the protocol has no word for: %w", from.Time, driver.ErrUnsupported)
+			return nil, fmt.Errorf("%v: timestamps before 1970 are not supported: %w", from.Time, driver.ErrUnsupported)
 		}
 		return l.Offsets(ctx, topic, ms)
 	case driver.AtOffset:

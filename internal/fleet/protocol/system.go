@@ -17,7 +17,7 @@ type Wish struct {
 	End      bool   `json:"end,omitempty"`
 	Seen     int    `json:"seen,omitempty"`    // events already received
 	Sampled  int64  `json:"sampled,omitempty"` // samples received up to here, by the agent's time
-	KeepNS   int64  `json:"keep_ns,omitempty"` // how long the run may go on without its coordinator
+	KeepNS   int64  `json:"keep_ns,omitempty"` // how long the run may continue without its coordinator
 }
 
 // Check returns ErrMalformed for a wish that cannot be.

@@ -33,7 +33,7 @@ const (
 type Survey struct {
 	Place   Place
 	Wait    time.Duration // for agents to answer; 0: see Place
-	Agents  int           // stop waiting when so many have answered; 0: never
+	Agents  int           // stop waiting when this many have answered; 0: never
 	Doctor  bool          // diagnose their hosts
 	Version string
 	Log     *slog.Logger
@@ -117,7 +117,7 @@ type surveyor struct {
 	strange int
 }
 
-// gather repeatedly queries everyone for that long, or until so many agents have answered, unless that is 0.
+// gather repeatedly queries everyone for that long, or until this many agents have answered, unless that is 0.
 func (v *surveyor) gather(ctx context.Context, most time.Duration, enough int) error {
 	agents, coordinators := v.nc.NewRespInbox(), v.nc.NewRespInbox()
 	answers := make(chan *nats.Msg, mostSeen)

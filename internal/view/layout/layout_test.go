@@ -25,7 +25,7 @@ func example(w string) *Page {
 	p.Gap()
 	p.Bullet(w)
 	p.Labelled("label", Plain.Of(w))
-	p.Labelled("", Plain.Of("goes on"))
+	p.Labelled("", Plain.Of("continues"))
 	p.Gap()
 	p.Gap()
 	p.Chapter("chapter")
@@ -38,7 +38,7 @@ func example(w string) *Page {
 	l := Listing("", "")
 	l.Row("name", "some words "+w)
 	p.Inset(2).Table(l)
-	p.Note("~ a note: "+w+";", "which goes on")
+	p.Note("~ a note: "+w+";", "which continues")
 	p.Chart(&Chart{Chart: plot.Chart{
 		ID: "c", Title: "a chart", Desc: w, Height: 200, X: plot.Linear(0, 1, 2, w, func(float64) string { return w }), Y: plot.Linear(0, 1, 2, w, func(float64) string { return w }),
 		Lines: []plot.Line{{Class: "s1", Dots: true, Points: []plot.Point{{X: 0, Y: 1, Text: w}}}}, Marks: []plot.Mark{{X: 1, Text: w}},
@@ -61,7 +61,7 @@ a line, word
 
 - word
 label       word
-            goes on
+            continues
 
 chapter
         group
@@ -70,7 +70,7 @@ word        1  ..2  x
 second  1,000       worse
   name  some words word
 ~ a note: word;
-          which goes on
+          which continues
 a chart: word
 folded word
 as  it is word
@@ -95,7 +95,7 @@ a line, **word**
 
 - word
 - label: word
-- goes on
+- continues
 
 ### chapter
 
@@ -108,7 +108,7 @@ a line, **word**
 | :--- | :--- |
 | name | some words word |
 
-~ a note: word; which goes on
+~ a note: word; which continues
 
 a chart: word
 
@@ -141,7 +141,7 @@ func TestEachBlockAsHTML(t *testing.T) {
 </ul>
 <dl>
 <div><dt>label</dt><dd>word</dd></div>
-<div><dt class="on"></dt><dd>goes on</dd></div>
+<div><dt class="on"></dt><dd>continues</dd></div>
 </dl>
 <h2 id="part-1">chapter</h2>
 <div class="scroll" tabindex="0" role="group" aria-label="table"><table>
@@ -166,7 +166,7 @@ func TestEachBlockAsHTML(t *testing.T) {
 
 <ul class="note">
 <li>~ a note: word;</li>
-<li>which goes on</li>
+<li>which continues</li>
 </ul>
 <figure>
 <h3>a chart</h3>
