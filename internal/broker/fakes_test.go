@@ -214,14 +214,15 @@ func (c *fakeConn) Facts(ctx context.Context) (driver.Facts, error) {
 
 // hear parses a server's greeting: its number of nodes, its time, whether it confirms.
 func (c *fakeConn) hear(ctx context.Context, address string) ([]string, error) {
-	d := net.Dialer{Timeout: 300 * time.Millisecond}
-	nc, err := d.DialContext(ctx, "tcp", address)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // some modes never answer
+	defer cancel()
+	nc, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
-	_ = nc.SetDeadline(time.Now().Add(300 * time.Millisecond))
+	defer func() { _ = nc.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = nc.Close() })()
 	b, err := io.ReadAll(nc)
-	_ = nc.Close()
 	if string(b) == "no room" {
 		return nil, fmt.Errorf("%w: no room", driver.ErrBlocked)
 	}
@@ -303,7 +304,7 @@ func fakeDefinition() driver.Definition {
 	text := fakeRecipe("fake", "ok", "ready: {declare: true, within: 20s}\n") +
 		fakeRecipe("hanging", "mute", "ready: {within: 5m}\n") +
 		fakeRecipe("mute", "mute", "ready: {within: 1s}\nstop: {grace: 1s}\n") +
-		fakeRecipe("full", "full", "ready: {within: 3s}\nstop: {grace: 1s}\n") +
+		fakeRecipe("full", "full", "ready: {within: 5s}\nstop: {grace: 1s}\n") +
 		fakeRecipe("behind", "behind", "ready: {confirm: true, within: 20s}\n") +
 		`recipe: 1
 name: kinds

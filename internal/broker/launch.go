@@ -4,6 +4,7 @@ package broker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,7 @@ type Running struct {
 	orders   chan orderDone
 	ordered  uint64 // number of orders given
 	stopping atomic.Bool
+	last     func() string // what the process said at its end; waits for it
 }
 
 // A Process is one process of a system, including its children.
@@ -168,7 +170,11 @@ func launch(ctx context.Context, self string, within Within, spec guard.Spec, na
 		})
 		close(ready)
 	}()
-	r := &Running{Pids: []int{p.Pid()}, grace: spec.Grace, process: p, ready: ready, orders: orders, Dir: spec.Dir}
+	last := func() string {
+		readers.Wait()
+		return unprefixed(said.String(), name)
+	}
+	r := &Running{Pids: []int{p.Pid()}, grace: spec.Grace, process: p, ready: ready, orders: orders, Dir: spec.Dir, last: last}
 	select {
 	case line, ok := <-ready:
 		if ok {
@@ -182,14 +188,11 @@ func launch(ctx context.Context, self string, within Within, spec guard.Spec, na
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*spec.Grace)
 	defer cancel()
 	ended := p.Stop(stop)
-	readers.Wait()
-	why := "it ended without a message"
-	if text := said.String(); text != "" {
-		why = unprefixed(text, name)
-	}
-	if err == nil && said.String() == "" {
+	why := last()
+	if err == nil && why == "" {
 		err = ended
 	}
+	why = cmp.Or(why, "it ended without a message")
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %s: %w: %s", ErrStart, name, err, why)
 	}
@@ -235,9 +238,10 @@ func (r *Running) Restart(ctx context.Context, servers ...string) error {
 		}
 		select {
 		case <-r.process.Done():
+			return fmt.Errorf("%w: it did not come back: %s", ErrStart, cmp.Or(r.last(), fmt.Sprint(r.process.Err())))
 		case <-ctx.Done():
+			return fmt.Errorf("%w: it did not come back: %w", ErrStart, ctx.Err())
 		}
-		return fmt.Errorf("%w: it did not come back: %w", ErrStart, errors.Join(r.process.Err(), ctx.Err()))
 	case <-ctx.Done():
 		return fmt.Errorf("%w: restarting: %w", ErrStart, ctx.Err())
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,7 +105,7 @@ func TestFailedSystemStartExplainsAndCleansUp(t *testing.T) {
 	}{
 		{"a server that ends", "fake", "server-1 ended: exit status 7: no licence for this host", func(s *Serving) { s.Settings = map[string]string{"mode": "die"} }},
 		{"a server that never answers", "mute", "does not answer after 1s: the driver says: fake: system unreachable", nil},
-		{"a server that has no room", "full", "answers, and was not ready after 3s: the driver says: fake: system takes no messages: no room", nil},
+		{"a server that has no room", "full", "answers, and was not ready after 5s: the driver says: fake: system takes no messages: no room", nil},
 		{"a number of nodes that makes no system", "fake", "fake cannot form a system of 4 nodes (1, 2, 3)", func(s *Serving) { s.Nodes = 4 }},
 		{"a setting that there is not", "fake", `fake has no setting "mod", did you mean "mode"? (mode)`, func(s *Serving) { s.Settings = map[string]string{"mod": "x"} }},
 		{"what is not installed", "fake", "fake is not installed (weir broker install fake)", func(s *Serving) { s.Cache = t.TempDir() }},
@@ -372,6 +373,30 @@ func TestKilledServerCanBeRestarted(t *testing.T) {
 			t.Error("the process is the same")
 		}
 	}
+}
+
+// TestFailedRestartSaysWhy has another process take the port of a killed server.
+func TestFailedRestartSaysWhy(t *testing.T) {
+	r, err := StartSystem(t.Context(), serving(t, "fake", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(r.Pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var taken net.Listener
+	until(t, "the port is free", func() bool {
+		taken, err = net.Listen("tcp", r.Address[0])
+		return err == nil
+	})
+	defer func() { _ = taken.Close() }()
+	if err := r.Restart(t.Context()); !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("Restart: %v; want that the address is in use", err)
+	}
+	if err := r.Stop(t.Context()); err == nil {
+		t.Error("Stop: the system ended by itself")
+	}
+	folders(t, 0)
 }
 
 func TestSystemEndsWithItsLastServer(t *testing.T) {
