@@ -303,7 +303,7 @@ func robbed(name string, times int) string {
 func fakeDefinition() driver.Definition {
 	text := fakeRecipe("fake", "ok", "ready: {declare: true, within: 20s}\n") +
 		fakeRecipe("hanging", "mute", "ready: {within: 5m}\n") +
-		fakeRecipe("mute", "mute", "ready: {within: 1s}\nstop: {grace: 1s}\n") +
+		fakeRecipe("mute", "mute", "ready: {within: 4s}\nstop: {grace: 1s}\n") +
 		fakeRecipe("full", "full", "ready: {within: 5s}\nstop: {grace: 1s}\n") +
 		fakeRecipe("behind", "behind", "ready: {confirm: true, within: 20s}\n") +
 		`recipe: 1

@@ -104,7 +104,7 @@ func TestFailedSystemStartExplainsAndCleansUp(t *testing.T) {
 		change             func(*Serving)
 	}{
 		{"a server that ends", "fake", "server-1 ended: exit status 7: no licence for this host", func(s *Serving) { s.Settings = map[string]string{"mode": "die"} }},
-		{"a server that never answers", "mute", "does not answer after 1s: the driver says: fake: system unreachable", nil},
+		{"a server that never answers", "mute", "does not answer after 4s: the driver says: fake: system unreachable", nil},
 		{"a server that has no room", "full", "answers, and was not ready after 5s: the driver says: fake: system takes no messages: no room", nil},
 		{"a number of nodes that makes no system", "fake", "fake cannot form a system of 4 nodes (1, 2, 3)", func(s *Serving) { s.Nodes = 4 }},
 		{"a setting that there is not", "fake", `fake has no setting "mod", did you mean "mode"? (mode)`, func(s *Serving) { s.Settings = map[string]string{"mod": "x"} }},
