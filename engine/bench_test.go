@@ -19,7 +19,7 @@ import (
 // benchSize is the size of a message in bytes.
 const benchSize = 64
 
-// onNoop configures a closed loop of one producer with a system that costs nothing.
+// onNoop configures a closed loop of one producer with a driver that does nothing (noop).
 func onNoop(tb testing.TB, cal pace.Calibration) Config {
 	tb.Helper()
 	inFlight, err := InFlight(0, 1, benchSize, 1, false, 1<<30, driver.Intake{})

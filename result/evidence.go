@@ -68,6 +68,6 @@ type Filled struct {
 
 // A Cost is the cost of the instrument itself on a host, measured before the run.
 type Cost struct {
-	CeilingPerS float64 `json:"ceiling_per_s,omitempty"` // messages/s that one pacer handles with a system that costs nothing; absent: not measured
+	CeilingPerS float64 `json:"ceiling_per_s,omitempty"` // messages/s that one pacer handles with a driver that does nothing (noop); absent: not measured
 	RecordNS    float64 `json:"record_ns,omitempty"`     // recording everything about one message; absent: not measured
 }

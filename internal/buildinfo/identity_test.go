@@ -79,7 +79,7 @@ func TestBuildWithoutRevisionIsNamedByHash(t *testing.T) {
 	}
 }
 
-func TestBuildIDIsTheOneThatGoGave(t *testing.T) {
+func TestBuildIDIsThatOfGo(t *testing.T) {
 	id := "uF07MIlZfS82FM4_NJ3I/81NCA-kYbDYIm1aESy-d/iO7_dspU7IHouqk134E8/Jxl3njBCfEkMVaZMxNP7"
 	note := "\x7fELF\x04\x00\x00\x00S\x00\x00\x00\x04\x00\x00\x00Go\x00\x00"
 	for name, c := range map[string]struct{ file, want string }{
@@ -104,7 +104,7 @@ func TestBuildIDIsTheOneThatGoGave(t *testing.T) {
 	}
 }
 
-func TestBuildWithoutIDIsNamedByItsFile(t *testing.T) {
+func TestFileNamesBuildWithoutID(t *testing.T) {
 	for _, text := range []string{"one", "two"} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "program"))
 		if err != nil {

@@ -50,7 +50,7 @@ func TestCalibrateReportsOutcome(t *testing.T) {
 	}{
 		{"all passed", []selftest.Check{passed}, quoted, nil, OK, []string{
 			"clock    29.1 ns a reading",
-			"5,000,000/s with a system that costs nothing: 200.0 ns a message of 64 B, 2.40 times the floor of 83.3 ns", "95 %: 2.10 to 2.70 times, 11 pairs",
+			"5,000,000/s with a driver that does nothing (noop): 200.0 ns a message of 64 B, 2.40 times the floor of 83.3 ns", "95 %: 2.10 to 2.70 times, 11 pairs",
 			"messages at 1,000,000/s", "not reached: 900,000/s",
 			"pass  stall: it freezes", "attempt 2", "generator late by p50 17 ns, p99 7.26 µs; simulated system late by p50 3.63 µs, p99 944 µs",
 			"2.50 s", "2.51 s", "-75.0 ms  +76.0 ms", "1.01 ms", "All 2 self-tests passed",

@@ -26,7 +26,7 @@ type reportCommand struct {
 	Judge       bool     `help:"Reach each verdict again from what the folder holds, by the rules of this version of weir, and show it in place of the stored one."`
 	FailOn      *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict (default: 0 whatever is found)."`
 	Require     *string  `placeholder:"VERDICT" help:"With --fail-on verdict, the least verdict that exits with 0, valid or suspect, as for weir run (default: suspect)."`
-	Percentiles *string  `placeholder:"LIST" help:"Percentiles that the table shows, such as 50,99,99.9 (default: those with enough samples)."`
+	Percentiles *string  `placeholder:"LIST" help:"Percentiles to print, such as --percentiles 50,99,99.9 (default: those with enough samples). Others than the usual ones must be stored: weir run --percentiles stores them."`
 	Window      *string  `placeholder:"DURATION" help:"Also show percentiles of each part of a run that is this long, such as 10s or 1m."`
 	Session     *uint64  `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message."`
 	NoColor     bool     `help:"No colour."`

@@ -15,7 +15,7 @@ import (
 
 // wireFlag is of the verbs that run scenarios of the user's.
 type wireFlag struct {
-	Wire *string `placeholder:"auto|on|off" help:"Record when messages left this host and when answers came in, by eBPF, for a sample of messages: where their time went. auto: where this host allows it, at up to 2 % of weir's processor time. on: and warn where it does not. Linux 5.8; needs root, or CAP_BPF and CAP_NET_ADMIN (default: auto)."`
+	Wire *string `placeholder:"auto|on|off" help:"Show how much of the latency was spent on this host, and how much in the network and the system. eBPF programs record when a sample of messages left this host and when the answers came in. auto: record if this host allows it. on: the same, and warn if it does not. off: do not record. Costs up to 2 % of weir's processor time; needs Linux 5.8, and root or CAP_BPF and CAP_NET_ADMIN. Example: sudo weir run --wire on (default: auto)."`
 }
 
 // asked reads --wire.

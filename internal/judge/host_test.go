@@ -102,7 +102,7 @@ func TestHostLimitsAreReported(t *testing.T) {
 	}
 }
 
-// asleep is a system that costs nothing, beside a thread that wakes so late at p99.
+// asleep is a system that takes no time, beside a thread that wakes so late at p99.
 func asleep(in *result.Result, p99 int64) {
 	in.Host.Calibration.P50 = 6_700
 	in.Latency.Send.Service.Percentiles = []result.Percentile{{P: 50, NS: 495, Supported: true}, {P: 99, NS: 9_000, Supported: true}}

@@ -22,8 +22,8 @@ const (
 	// A percentile that lateness moved by at most this never makes a run invalid; it stays suspect, and
 	// marked. Half of the messages are later than the first only if the pacers do not spin or have no core.
 	// One in a hundred is on shared or virtual hosts: sleeps there end 100 to 270 µs late at the 99th
-	// percentile before any tuning, and 153 one-second runs on a virtual machine of two cores, with a
-	// system that costs nothing, show the same. While others used less than an eighth of the cores, the
+	// percentile before any tuning, and 153 one-second runs on a virtual machine of two cores, with
+	// the driver noop, show the same. While others used less than an eighth of the cores, the
 	// latest were 182, 189 and 237 µs late at p99; while others used more, up to 5 ms.
 	latenessLeastHalf = int64(50 * time.Microsecond)
 	latenessLeastTail = int64(250 * time.Microsecond)
@@ -55,7 +55,7 @@ const (
 	// buffer.
 	drainedLeast = 1.0 // times the time until the first delivery
 
-	// A pacer's offered rate as a fraction of its ceiling, its rate with a system that costs nothing. Above
+	// A pacer's offered rate as a fraction of its ceiling, its rate with a driver that does nothing (noop). Above
 	// a half, the time between two messages is more work than rest: the queueing delay at that load equals
 	// the work itself (M/D/1: rho/(2(1-rho)) of a service time is 1/2 at rho 1/2).
 	headroomMost = 0.50

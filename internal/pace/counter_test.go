@@ -202,7 +202,7 @@ func TestFollowEndsAtMonotonicClock(t *testing.T) {
 	}
 }
 
-func TestNoClockTrackingUnderSynctestOrWrongClock(t *testing.T) {
+func TestClocksThatAreNotTracked(t *testing.T) {
 	wrong, err := NewWrongClock(Wrong{DriftPPM: 100})
 	if err != nil {
 		t.Fatal(err)

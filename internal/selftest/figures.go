@@ -31,7 +31,7 @@ type Figures struct {
 	Lateness    []Punctuality    `json:"lateness"` // by rate
 }
 
-// A Ceiling is the highest rate of one producer of 64-byte messages with a system that costs nothing,
+// A Ceiling is the highest rate of one producer of 64-byte messages with a driver that does nothing (noop),
 // in a closed loop. Message and floor are measured in pairs, one right after the other. All figures
 // except the interval are from the pair with the median ratio, so that they are consistent.
 type Ceiling struct {

@@ -20,8 +20,8 @@ type accuracySection struct {
 // accuracySections are the chapters, in order.
 func accuracySections() []accuracySection {
 	return []accuracySection{
-		{selftest.PartFigures, "Lateness by rate, and the cost of a message", "Lateness is how long after its due instant the pacing thread turned to a message, with a system that costs nothing. " +
-			"The ceiling is the most that one producer on one core offers to such a system. " +
+		{selftest.PartFigures, "Lateness by rate, and the cost of a message", "Lateness is how long after its due instant the pacing thread turned to a message, with a driver that does nothing (noop). " +
+			"The ceiling is the most that one producer on one core offers to it. " +
 			"The floor is what any honest instrument does for a message: read the clock at its start and at its end, record the difference, and make a checksum of 64 B. It reads the clock that a run reads."},
 		{selftest.PartStall, "The stall", "A generator that waits for each answer does not see most of what a frozen system did. The right column has what it would have reported. " +
 			"The truth follows from the instant of the freeze and the schedule."},

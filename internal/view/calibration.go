@@ -48,7 +48,7 @@ func costTable(f *selftest.Figures) *layout.Table {
 	costs := layout.Listing("", "")
 	costs.Row("clock", fmt.Sprintf("%.1f ns a reading", f.Calibration.ClockCostNS))
 	costs.Row("pacing", f.Calibration.Why)
-	costs.Row("ceiling", fmt.Sprintf("%s with a system that costs nothing: %.1f ns a message of 64 B, %.2f times the floor of %.1f ns",
+	costs.Row("ceiling", fmt.Sprintf("%s with a driver that does nothing (noop): %.1f ns a message of 64 B, %.2f times the floor of %.1f ns",
 		quantity.Rate(f.Ceiling.MessagesPerSecond), f.Ceiling.MessageNS, f.Ceiling.Ratio, f.Ceiling.FloorNS))
 	costs.Row("", fmt.Sprintf("(95 %%: %.2f to %.2f times, %d pairs; the floor is two clock readings, one histogram record, one checksum)",
 		f.Ceiling.RatioLo, f.Ceiling.RatioHi, f.Ceiling.Pairs))
