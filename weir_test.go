@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir"
 	"github.com/weirmq/weir/drivers/nats"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -31,10 +32,7 @@ func outside(t *testing.T, args ...string) {
 	t.Helper()
 	needs.Time(t)
 	needs.NoRace(t)
-	work, err := filepath.Abs(filepath.Join(example, "go.work"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := must.Get(filepath.Abs(filepath.Join(example, "go.work")))(t)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir, cmd.Env = example, append(os.Environ(), "GOFLAGS=", "GOWORK="+work)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -87,14 +85,9 @@ func TestAProgramAddsADriver(t *testing.T) {
 // books checks that a run sent this many messages and that each one was delivered once.
 func books(t *testing.T, folder string, sent uint64) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(folder, "result.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(folder, "result.json")))(t)
 	var r struct{ Messages map[string]any }
-	if err := json.Unmarshal(b, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &r))
 	for name, want := range map[string]uint64{"sent": sent, "confirmed": sent, "delivered": sent, "lost": 0, "duplicated": 0} {
 		if got, ok := r.Messages[name].(float64); !ok || uint64(got) != want {
 			t.Errorf("%s %v; want %d", name, r.Messages[name], want)
@@ -110,10 +103,7 @@ func TestTheAddedDriverKeepsTheContract(t *testing.T) {
 
 // TestDuplicateDriverNameIsRejected: TestMain adds a driver that weir has already.
 func TestDuplicateDriverNameIsRejected(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	t.Setenv(twice, "yes")
 	_, out, said, code := start(t, self, "drivers")
 	if want := "weir: collecting the drivers: two drivers have the name \"nats\": rename one\n"; code != 1 || out != "" || said != want {
@@ -123,10 +113,7 @@ func TestDuplicateDriverNameIsRejected(t *testing.T) {
 
 // TestExampleIsOwnModule: what weir needs does not grow by an example.
 func TestExampleIsOwnModule(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "./...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.CommandContext(t.Context(), "go", "list", "./...").Output())(t)
 	if s := string(out); strings.Contains(s, "docs/examples") || !strings.Contains(s, "/cmd/weir\n") {
 		t.Errorf("go list ./... has the example, or lost weir:\n%s", s)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // bounded has an option with each kind of bounds.
@@ -42,18 +43,14 @@ func TestCheckHoldsOptionsToTheirBounds(t *testing.T) {
 		"any":     {"-7", "", ""},
 	} {
 		cfg := within()
-		if err := driver.SetOption(cfg, option, tc.good); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, driver.SetOption(cfg, option, tc.good))
 		if err := driver.Check(cfg); err == nil || err.Error() != "its own" {
 			t.Errorf("%s: %s: %v", option, tc.good, err)
 		}
 		if tc.bad == "" {
 			continue
 		}
-		if err := driver.SetOption(cfg, option, tc.bad); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, driver.SetOption(cfg, option, tc.bad))
 		var oe *driver.OptionError
 		if err := driver.Check(cfg); !errors.As(err, &oe) || err.Error() != tc.says+"\nits own" {
 			t.Errorf("%s: %s: %v; want %s", option, tc.bad, err, tc.says)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 const secret = "hunter2-geheim"
@@ -95,10 +96,7 @@ func definition(name string) driver.Definition {
 }
 
 func TestRegistry(t *testing.T) {
-	r, err := driver.NewRegistry(definition("nats"), definition("jetstream"), definition("noop"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(driver.NewRegistry(definition("nats"), definition("jetstream"), definition("noop")))(t)
 	if d := cmp.Diff([]string{"jetstream", "nats", "noop"}, r.Names()); d != "" {
 		t.Error(d)
 	}

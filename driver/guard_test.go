@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A lax Conn rejects nothing itself.
@@ -62,11 +63,7 @@ func (c laxRequester) Responder(ctx context.Context, s driver.ConsumerSpec) (dri
 
 func guarded(t *testing.T, cfg driver.Config, can driver.Capabilities) driver.Conn {
 	t.Helper()
-	c, err := driver.Open(t.Context(), driver.Definition{Name: "lax", Title: "Lax", Capabilities: can}, cfg, driver.Run{ID: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(driver.Open(t.Context(), driver.Definition{Name: "lax", Title: "Lax", Capabilities: can}, cfg, driver.Run{ID: "r"}))(t)
 }
 
 // The Conn accepts everything: each rejection is the guard's, and what is declared goes through.
@@ -174,10 +171,7 @@ func TestTheGuardNamesTheDriverOnce(t *testing.T) {
 		_, respond := c.(driver.Requester).Responder(t.Context(), driver.ConsumerSpec{Subscription: "s"})
 		_, backlog := c.(driver.Backlogger).Backlog(t.Context(), "s", nil)
 		l.err = nil
-		x, open := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s"})
-		if open != nil {
-			t.Fatal(open)
-		}
+		x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s"}))(t)
 		l.err = err
 		for what, got := range map[string]error{
 			"declare": c.Declare(t.Context()), "delete": c.Delete(t.Context()), "facts": facts, "producer 2": produce, "requester 2": request,
@@ -233,10 +227,7 @@ func TestGuardKeepsOptionalInterfaces(t *testing.T) {
 // A destination of the producer is found without an allocation; any other is rejected with the
 // reason.
 func TestTargetLookup(t *testing.T) {
-	ts, err := driver.NewTargets([]string{"a", "b"}, func(d string) (string, error) { return "at/" + d, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	ts := must.Get(driver.NewTargets([]string{"a", "b"}, func(d string) (string, error) { return "at/" + d, nil }))(t)
 	ts.Limit(4, "the server's limit")
 	m := &driver.Message{Destination: "b", Payload: []byte("1234")}
 	if got, err := ts.Of(t.Context(), m); got != "at/b" || err != nil {
@@ -266,10 +257,7 @@ func TestTargetLookup(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	single, err := driver.NewTargets([]string{"a"}, func(string) (int, error) { return 1, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	single := must.Get(driver.NewTargets([]string{"a"}, func(string) (int, error) { return 1, nil }))(t)
 	single.Limit(4, "the server's limit")
 	for d, is := range map[string]error{"a": nil, "b": driver.ErrUnsupported, "": driver.ErrUnsupported} {
 		if _, err := single.Of(t.Context(), &driver.Message{Destination: d}); !errors.Is(err, is) {
@@ -292,8 +280,6 @@ func BenchmarkTargets(b *testing.B) {
 	m := &driver.Message{Destination: "weir-1", Payload: make([]byte, 1024)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ts.Of(ctx, m); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(ts.Of(ctx, m))(b)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // common is what several drivers embed.
@@ -82,9 +83,7 @@ func TestSetOption(t *testing.T) {
 	} {
 		t.Run(tc.does, func(t *testing.T) {
 			s := defaults()
-			if err := driver.SetOption(s, tc.name, tc.values...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, driver.SetOption(s, tc.name, tc.values...))
 			if d := cmp.Diff(tc.want, tc.got(s)); d != "" {
 				t.Error(d)
 			}
@@ -128,9 +127,7 @@ func TestSetOptionRefuses(t *testing.T) {
 
 func TestSetOptionCopiesTheList(t *testing.T) {
 	s, list := defaults(), []string{"c:3"}
-	if err := driver.SetOption(s, "address", list...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, driver.SetOption(s, "address", list...))
 	list[0] = "changed"
 	if s.Address[0] != "c:3" {
 		t.Error("the caller's list is the setting")
@@ -153,9 +150,7 @@ func TestDriverWithoutOptionsIsReported(t *testing.T) {
 
 func TestSetSecretKeepsTheReference(t *testing.T) {
 	s := defaults()
-	if err := driver.SetSecret(s, "password", driver.NewSecret("x", "${env:PASSWORD}")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, driver.SetSecret(s, "password", driver.NewSecret("x", "${env:PASSWORD}")))
 	if s.Password.Reveal() != "x" || s.Password.Reference() != "${env:PASSWORD}" {
 		t.Errorf("the secret is %q from %q", s.Password.Reveal(), s.Password.Reference())
 	}

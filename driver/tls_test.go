@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestCertificateErrorNamesItsOption(t *testing.T) {
 	dir := t.TempDir()
 	none, text := filepath.Join(dir, "none"), filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(text, []byte("no certificate"), 0o600))
 	for _, c := range []struct{ name, ca, cert, key, option string }{
 		{"no file", "", "", "", ""},
 		{"an authority's file that is missing", none, "", "", "tls.ca"},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -17,9 +18,7 @@ func crowd(t *testing.T) {
 	t.Helper()
 	for range 2 * runtime.NumCPU() {
 		c := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Start())
 		t.Cleanup(func() { _ = c.Wait() })
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 )
@@ -43,9 +44,7 @@ func messages(b *testing.B, producers int) {
 			cancel()
 		}
 	}
-	if _, err := Run(ctx, nil, cfg); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(Run(ctx, nil, cfg))(b)
 	n := float64(last - first)
 	b.ReportMetric(float64(used)/n, "cpu-ns/op")
 	b.ReportMetric(1e9*n/float64(to-from), "msg/s")
@@ -63,8 +62,6 @@ func BenchmarkFloorCPU(b *testing.B) {
 func processorTime(tb testing.TB) int64 {
 	tb.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return used.Utime.Nano() + used.Stime.Nano()
 }

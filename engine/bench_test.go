@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/stamp"
@@ -22,10 +23,7 @@ const benchSize = 64
 // onNoop configures a closed loop of one producer with a driver that does nothing (noop).
 func onNoop(tb testing.TB, cal pace.Calibration) Config {
 	tb.Helper()
-	inFlight, err := InFlight(0, 1, benchSize, 1, false, 1<<30, driver.Intake{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	inFlight := must.Get(InFlight(0, 1, benchSize, 1, false, 1<<30, driver.Intake{}))(tb)
 	d := noop.Definition()
 	return Config{
 		RunID: "bench", Run: 7, Definition: d, Options: d.New(),
@@ -50,10 +48,7 @@ func BenchmarkMessage(b *testing.B) {
 		// Half a million messages first: until then the ledger dates each message, later one in
 		// many.
 		cfg.WarmUp, cfg.Measure = 2*turn, turn
-		raw, err := Run(b.Context(), nil, cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
+		raw := must.Get(Run(b.Context(), nil, cfg))(b)
 		sent += float64(raw.Snapshot.Window.Sent)
 		lasted += float64(raw.To - raw.From)
 		floored += floor(500_000)
@@ -102,10 +97,7 @@ func newReceiving(tb testing.TB, atOnce int) *receiving {
 	cfg.Mode, cfg.Subscriptions, cfg.Consumers = Stream, 1, 1
 	r := schedule.PerSecond(1000)
 	cfg.Plan.Phases = []schedule.Phase{{From: r, To: r, For: time.Hour}}
-	plan, err := schedule.New(cfg.Plan)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	plan := must.Get(schedule.New(cfg.Plan))(tb)
 	x := &receiving{run: &run{shape: &shape{cfg: cfg, plan: plan, assigned: assigned{of: cfg.Plan.Producers}, to: plan.End(), sizes: []int{benchSize}}}}
 	x.clock.Store(cfg.Clock)
 	x.clock.Store(cfg.Clock)
@@ -153,9 +145,7 @@ func (x *receiving) stamped(due dueing) {
 // deliver delivers them one by one and merges.
 func (x *receiving) deliver(tb testing.TB) {
 	for i := range x.deliveries {
-		if err := x.k.Deliver(x.deliveries[i : i+1]); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, x.k.Deliver(x.deliveries[i:i+1]))
 	}
 	x.ledger.Merge(x.first)
 }
@@ -199,10 +189,7 @@ func BenchmarkLateness(b *testing.B) {
 		r := schedule.PerSecond(100_000)
 		cfg.Plan.WarmUp = 200 * time.Millisecond
 		cfg.Plan.Phases = []schedule.Phase{{From: r, To: r, For: time.Second}}
-		raw, err := Run(b.Context(), nil, cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
+		raw := must.Get(Run(b.Context(), nil, cfg))(b)
 		late.Merge(&raw.Snapshot.Kinds[measure.SendLateness][measure.Measure])
 	}
 	at := func(p float64) float64 { return float64(late.At(measure.Rank(p, late.Total()))) }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 )
@@ -23,10 +24,7 @@ func TestShortRunReportsIntervals(t *testing.T) {
 		parts++
 		sum.Add(iv)
 	}
-	raw, err := Run(t.Context(), nil, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(Run(t.Context(), nil, cfg))(t)
 	got, want := &sum.Kinds[measure.SendService][measure.Measure], &raw.Snapshot.Kinds[measure.SendService][measure.Measure]
 	if parts < 2 || got.Total() != want.Total() || got.Total() == 0 {
 		t.Errorf("%d parts of a run of 0.4 s hold %d of %d samples", parts, got.Total(), want.Total())

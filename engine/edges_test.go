@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
 )
@@ -116,10 +117,7 @@ func TestStopDuringDrainRecorded(t *testing.T) {
 		time.AfterFunc(1600*time.Millisecond, cancel)
 		cfg := config(&fake{forget: func(_, n int) bool { return n > 500 }}, 1000)
 		cfg.InFlight, cfg.Drain = 1000, 30*time.Second
-		raw, err := Run(ctx, stop, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(Run(ctx, stop, cfg))(t)
 		balanced(t, raw, 1)
 		if !raw.Interrupted || time.Duration(raw.Ended) > 2*time.Second {
 			t.Errorf("interrupted %v, ended %v", raw.Interrupted, time.Duration(raw.Ended))
@@ -196,10 +194,7 @@ func TestCorruptedUnconfirmedMessagesAreReported(t *testing.T) {
 // building it may take seconds.
 func TestGivenScheduleIsReused(t *testing.T) {
 	cfg := config(&fake{}, 1000)
-	plan, err := schedule.New(cfg.Plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(schedule.New(cfg.Plan))(t)
 	cfg.Schedule = plan
 	sh, err := newShape(cfg)
 	if err != nil {
@@ -247,10 +242,7 @@ func TestMessagesStillInBacklogAreNotLost(t *testing.T) {
 func TestMessagesHeldByLostWorkerAreUnknown(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{copies: func(_, n int) int { return n & 1 }, backlog: func() (uint64, error) { return 0, nil }}, 100)
-		part, found, err := executed(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		part, found := must.Two(executed(t.Context(), cfg))(t)
 		for _, c := range []struct {
 			missing       bool
 			first         int // index of its first consumer
@@ -262,10 +254,7 @@ func TestMessagesHeldByLostWorkerAreUnknown(t *testing.T) {
 		} {
 			p := *part
 			p.Missing, p.Worker.Consumers.Index = c.missing, c.first
-			raw, err := Assemble(cfg, []*WorkerResult{&p}, found)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(Assemble(cfg, []*WorkerResult{&p}, found))(t)
 			expect(t, "lost", raw.All.Lost, c.lost)
 			expect(t, "pending", raw.All.Pending, c.pending)
 		}
@@ -276,10 +265,7 @@ func TestMessagesHeldByLostWorkerAreUnknown(t *testing.T) {
 func TestLosingAllWorkersLeavesMessagesUnsent(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{}, 100)
-		part, found, err := executed(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		part, found := must.Two(executed(t.Context(), cfg))(t)
 		for _, c := range []struct {
 			ended                      time.Duration
 			scheduled, planned, unsent uint64
@@ -290,10 +276,7 @@ func TestLosingAllWorkersLeavesMessagesUnsent(t *testing.T) {
 			p := *part
 			p.Missing = true
 			found.Ended = int64(c.ended)
-			raw, err := Assemble(longer, []*WorkerResult{&p}, found)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(Assemble(longer, []*WorkerResult{&p}, found))(t)
 			expect(t, "scheduled", raw.All.Scheduled, c.scheduled)
 			expect(t, "planned", raw.Planned, c.planned)
 			expect(t, "unsent", raw.All.Unsent, c.unsent)
@@ -306,10 +289,7 @@ func TestLosingAllWorkersLeavesMessagesUnsent(t *testing.T) {
 func TestLostWorkersSendsAreNotUnsent(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{}, 100)
-		part, found, err := executed(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		part, found := must.Two(executed(t.Context(), cfg))(t)
 		// The plan has 200 more, of another second: all are unsent except what the ledger knows
 		// beyond the report.
 		for _, c := range []struct{ unreported, unsent uint64 }{{0, 200}, {20, 200}} {
@@ -320,10 +300,7 @@ func TestLostWorkersSendsAreNotUnsent(t *testing.T) {
 			p.Missing, p.Ended = true, int64(605*time.Millisecond)
 			p.Snapshot.Counters[measure.Measure].Sent -= c.unreported
 			found.Ended = int64(5 * time.Second)
-			raw, err := Assemble(longer, []*WorkerResult{&p}, found)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(Assemble(longer, []*WorkerResult{&p}, found))(t)
 			expect(t, "censored", raw.Censored[measure.SendResponse][measure.Measure].Total(), c.unsent)
 			expect(t, "sent", raw.All.Sent, 110)
 			expect(t, "unsent", raw.All.Unsent, c.unsent)
@@ -464,10 +441,7 @@ func TestCanceledRunReturnsSoon(t *testing.T) {
 		time.AfterFunc(1500*time.Millisecond, cancel)
 		f := &fake{closing: func(ctx context.Context) { <-ctx.Done() }, slow: time.Second}
 		began := time.Now()
-		raw, err := Run(ctx, nil, config(f, 100))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(Run(ctx, nil, config(f, 100)))(t)
 		balanced(t, raw, 1)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("gone %v after the start; stopped after 1.5 s", took)
@@ -515,10 +489,7 @@ func TestStoppingClosedLoopIsRaceFree(t *testing.T) {
 	stop := make(chan struct{})
 	begin := sync.OnceFunc(func() { time.AfterFunc(cfg.WarmUp+100*time.Millisecond, func() { close(stop) }) })
 	f.enter = func(context.Context, int) { begin() } // a stop before the first message is another case
-	raw, err := Run(t.Context(), stop, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(Run(t.Context(), stop, cfg))(t)
 	if !raw.Interrupted || raw.To-raw.From >= int64(time.Minute) {
 		t.Errorf("interrupted %t, window of %v", raw.Interrupted, time.Duration(raw.To-raw.From))
 	}

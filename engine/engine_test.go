@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
@@ -258,10 +259,7 @@ func TestStoppedRunReturnsItsMeasurements(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(600*time.Millisecond, func() { close(stop) })
 		cfg := config(&fake{delay: time.Millisecond}, 1000)
-		raw, err := Run(t.Context(), stop, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(Run(t.Context(), stop, cfg))(t)
 		balanced(t, raw, 1)
 		if !raw.Interrupted || raw.All.Scheduled < 500 || raw.All.Scheduled > 620 || raw.All.Pending+raw.All.Lost+raw.All.Unsent > 0 {
 			t.Errorf("interrupted %v, %+v", raw.Interrupted, raw.All)
@@ -273,9 +271,7 @@ func TestStoppedRunReturnsItsMeasurements(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 		defer cancel()
 		cfg = config(&fake{blocks: true, enter: func(ctx context.Context, _ int) { <-ctx.Done() }}, 1000)
-		if raw, err = Run(ctx, nil, cfg); err != nil {
-			t.Fatal(err)
-		}
+		raw = must.Get(Run(ctx, nil, cfg))(t)
 		balanced(t, raw, 1)
 		expect(t, "unconfirmed of a system that never took the first", raw.All.Unconfirmed, 1)
 	})

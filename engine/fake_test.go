@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -318,10 +319,7 @@ func config(f *fake, perSecond uint64) Config {
 // do runs cfg to its end and checks what holds for every run.
 func do(t *testing.T, cfg Config) *Raw {
 	t.Helper()
-	raw, err := Run(t.Context(), nil, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(Run(t.Context(), nil, cfg))(t)
 	balanced(t, raw, max(1, cfg.Subscriptions))
 	return raw
 }

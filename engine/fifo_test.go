@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/schedule"
@@ -31,10 +32,7 @@ func TestOverloadedPacerGivesUpFIFO(t *testing.T) {
 	cfg.Drain = 100 * time.Millisecond
 	stop := make(chan struct{})
 	time.AfterFunc(2*time.Second, func() { close(stop) })
-	raw, err := Run(t.Context(), stop, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(Run(t.Context(), stop, cfg))(t)
 	if given.Load() == 0 {
 		t.Errorf("nothing was said of precedence that was given up; %d messages were sent", raw.Snapshot.Window.Sent)
 	}

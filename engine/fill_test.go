@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	channel "github.com/weirmq/weir/drivers/chan"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -210,10 +211,7 @@ func stopped(t *testing.T, cfg Config, at time.Duration) (*Raw, time.Duration) {
 	stop := make(chan struct{})
 	began := time.Now()
 	time.AfterFunc(at, func() { close(stop) })
-	raw, err := Run(t.Context(), stop, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(Run(t.Context(), stop, cfg))(t)
 	balanced(t, raw, 1)
 	if !raw.Interrupted {
 		t.Error("the run is not marked as interrupted")
@@ -256,10 +254,7 @@ func TestCancelWhileFillingBacklogEndsRun(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 520*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		raw, err := Run(ctx, nil, backlogOf(&fake{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(Run(ctx, nil, backlogOf(&fake{})))(t)
 		balanced(t, raw, 1)
 		if took := time.Since(began); took > 600*time.Millisecond {
 			t.Errorf("took %v; want about 520ms", took)
@@ -287,9 +282,7 @@ func TestFullSystemStartsBacklogDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		def := channel.Definition()
 		options := def.New()
-		if err := driver.SetOption(options, "capacity", "256"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, driver.SetOption(options, "capacity", "256"))
 		var events texts
 		cfg := backlogOf(&fake{})
 		cfg.Definition, cfg.Options, cfg.Settle, cfg.OnEvent = def, options, driver.SettleNone, events.take

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // again redelivers what its consumer takes, that long after it came.
@@ -65,10 +66,7 @@ func TestLateDeliveriesAreCountedWhileListening(t *testing.T) {
 				if c.stop > 0 {
 					time.AfterFunc(c.stop, func() { close(stop) })
 				}
-				raw, err := Run(t.Context(), stop, cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				raw := must.Get(Run(t.Context(), stop, cfg))(t)
 				balanced(t, raw, 1)
 				expect(t, "delivered", raw.All.Delivered, 55)
 				expect(t, "late", raw.All.Late, c.late)

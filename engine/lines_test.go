@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 )
@@ -15,10 +16,7 @@ func TestProducersShareNoCacheLine(t *testing.T) {
 	const line = 64
 	cfg := onNoop(t, pace.Calibration{})
 	cfg.Plan.Producers, cfg.InFlight, cfg.Mode = 8, 10, Produce
-	sh, err := newShape(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sh := must.Get(newShape(cfg))(t)
 	r := &run{shape: sh}
 	r.recorder = measure.NewRecorder(r.recorderConfig())
 	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams()})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -22,10 +23,7 @@ func TestAMessageFromAnotherDestinationIsMisrouted(t *testing.T) {
 				}}
 				cfg := config(f, 1000)
 				cfg.Plan.Producers, cfg.Plan.Destinations, cfg.Consumers = 1, 3, consumers
-				raw, err := Run(t.Context(), nil, cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				raw := must.Get(Run(t.Context(), nil, cfg))(t)
 				m := raw.All
 				astray := m.Sent / 3
 				if m.Sent < 100 || m.Misrouted < astray || m.Misrouted > astray+1 {
@@ -45,10 +43,7 @@ func TestAMessageFromAnotherDestinationIsMisrouted(t *testing.T) {
 // consumer.
 func TestMessageWithoutSourceIsMisrouted(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		sh, err := newShape(config(&fake{}, 1000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		sh := must.Get(newShape(config(&fake{}, 1000)))(t)
 		k := &receiver{run: &run{shape: sh}, owner: anybody, serves: []int{0}}
 		for source, want := range map[int32]bool{-1: false, 0: true, 1: false} {
 			if got := k.isPlace(source, 0); got != want {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/stamp"
 	"github.com/weirmq/weir/schedule"
 )
@@ -20,10 +21,7 @@ import (
 func flated(t *testing.T, b []byte) int {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.DefaultCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(flate.NewWriter(&out, flate.DefaultCompression))(t)
 	_, _ = w.Write(b) // to a buffer in memory
 	_ = w.Close()
 	return out.Len()
@@ -146,10 +144,7 @@ func sentContents(t *testing.T, k *keeper, p Payload, sizes ...int) []string {
 		}
 		raw := do(t, cfg)
 		expect(t, "sent", raw.All.Sent, 110)
-		plan, err := schedule.New(cfg.Plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(schedule.New(cfg.Plan))(t)
 		for i := range uint64(110) {
 			body := k.got[i]
 			if want := plan.Size(i) - stamp.Size; len(body) != want {

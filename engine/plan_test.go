@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
@@ -41,10 +42,7 @@ func TestPlanAboveCeilingEndsOnTime(t *testing.T) {
 			f, cfg := beyond()
 			change(f, &cfg)
 			raw := do(t, cfg)
-			plan, err := schedule.New(cfg.Plan)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := must.Get(schedule.New(cfg.Plan))(t)
 			// A batch is handed over message by message here, followed by the next look.
 			if over := time.Duration(raw.Ended - plan.End()); over < catchUp || over > catchUp+2*time.Second {
 				t.Errorf("%s: it ended %v after the plan's end; want %v and what is in flight", what, over, catchUp)
@@ -101,10 +99,7 @@ func TestStopEndsPlanAboveCeiling(t *testing.T) {
 			const at = 500 * time.Millisecond
 			stop := make(chan struct{})
 			time.AfterFunc(at, func() { close(stop) })
-			raw, err := Run(t.Context(), stop, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(Run(t.Context(), stop, cfg))(t)
 			balanced(t, raw, 0)
 			if late := time.Duration(raw.Ended) - at; !raw.Interrupted || late > time.Second {
 				t.Errorf("%s: interrupted %v, ended %v after it was told to", what, raw.Interrupted, late)
@@ -135,10 +130,7 @@ func TestLatePacerCatchesUp(t *testing.T) {
 func TestMessagesDueUntil(t *testing.T) {
 	cfg := config(&fake{}, 1_000_000_000)
 	cfg.Plan.Producers = 3
-	sh, err := newShape(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sh := must.Get(newShape(cfg))(t)
 	for _, end := range []int64{-1, 0, 50_000_000, 99_999_999, 100_000_000, 777_777_777, 5_000_000_000} {
 		var n [measure.NumPhases]uint64
 		last, visits := int64(-1), 0

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/latch"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/stamp"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -136,10 +137,7 @@ func asks(f *fake) Config {
 // ask runs it and checks what holds for every run of this mode.
 func ask(t *testing.T, cfg Config) *Raw {
 	t.Helper()
-	raw, err := Run(t.Context(), nil, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(Run(t.Context(), nil, cfg))(t)
 	return squared(t, raw, cfg.Definition.Capabilities.Requests)
 }
 
@@ -402,10 +400,7 @@ func TestStoppedRequestRun(t *testing.T) {
 			cfg := asks(&fake{native: native, delay: 2 * time.Millisecond, late: 2 * time.Millisecond})
 			stop := make(chan struct{})
 			time.AfterFunc(500*time.Millisecond, func() { close(stop) })
-			raw, err := Run(t.Context(), stop, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(Run(t.Context(), stop, cfg))(t)
 			squared(t, raw, native)
 			m := raw.All
 			if !raw.Interrupted || m.Sent < 400 || m.Sent > 600 || m.Confirmed != m.Sent || m.Pending+m.Lost > 0 {
@@ -416,9 +411,7 @@ func TestStoppedRequestRun(t *testing.T) {
 			time.AfterFunc(500*time.Millisecond, cancel)
 			cfg = asks(&fake{native: native, delay: 200 * time.Millisecond, late: 200 * time.Millisecond})
 			cfg.InFlight = 1000
-			if raw, err = Run(ctx, nil, cfg); err != nil {
-				t.Fatal(err)
-			}
+			raw = must.Get(Run(ctx, nil, cfg))(t)
 			squared(t, raw, native)
 			if m := raw.All; m.Unconfirmed == 0 || m.Lost > 0 {
 				t.Errorf("ended at once: %+v", m)

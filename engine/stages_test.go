@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
 )
@@ -71,10 +72,7 @@ func TestStagesOfStoppedRun(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(400*time.Millisecond, func() { close(stop) })
-		raw, err := Run(t.Context(), stop, staged(&fake{delay: 10 * time.Millisecond}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(Run(t.Context(), stop, staged(&fake{delay: 10 * time.Millisecond})))(t)
 		balanced(t, raw, 1)
 		expect(t, "stages", len(raw.Stages), 2)
 		if g := &raw.Stages[1]; g.To != raw.To || g.To >= 500e6 || g.Offered-g.Sent > 1 || g.Confirmed >= g.Sent {
@@ -87,17 +85,11 @@ func TestStagesOfStoppedRun(t *testing.T) {
 func TestLostWorkerLeavesStagesUnknown(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := staged(&fake{})
-		part, found, err := executed(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		part, found := must.Two(executed(t.Context(), cfg))(t)
 		for missing, stages := range map[bool]int{false: 3, true: 0} {
 			p := *part
 			p.Missing = missing
-			raw, err := Assemble(cfg, []*WorkerResult{&p}, found)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(Assemble(cfg, []*WorkerResult{&p}, found))(t)
 			expect(t, "stages", len(raw.Stages), stages)
 		}
 	})

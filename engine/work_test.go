@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -76,9 +77,7 @@ func TestWorkPerClientCallIsSequential(t *testing.T) {
 		x, end := working(t, 3*time.Millisecond, 4)
 		defer end()
 		began := time.Now()
-		if err := x.k.Deliver(x.deliveries); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.k.Deliver(x.deliveries))
 		expect(t, "the call took", time.Since(began), 12*time.Millisecond)
 		const ms = time.Millisecond
 		if got, want := x.ats(), []time.Duration{0, 3 * ms, 6 * ms, 9 * ms}; !slices.Equal(got, want) {
@@ -120,9 +119,7 @@ func TestWorkOvershootIsCompensated(t *testing.T) {
 func TestSimulatedWorkTakesItsTotalTime(t *testing.T) {
 	x, end := working(t, 50*time.Microsecond, 100)
 	defer end()
-	if err := x.k.Deliver(x.deliveries); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.k.Deliver(x.deliveries))
 	ats := x.ats()
 	for i := 1; i < len(ats); i++ {
 		if ats[i] < ats[i-1] {
@@ -187,10 +184,7 @@ func TestWorkIsNotIdleness(t *testing.T) {
 		}}
 		cfg := config(f, 1)
 		cfg.Mode, cfg.Names, cfg.Work = Consume, []string{"theirs"}, 8*time.Second // longer than IdleLimit
-		raw, err := Run(t.Context(), nil, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(Run(t.Context(), nil, cfg))(t)
 		expect(t, "received", raw.Snapshot.Window.Received, 3)
 		expect(t, "from first to last", time.Duration(raw.To-raw.From), 16*time.Second)
 	})
@@ -202,9 +196,7 @@ func TestConsumeRunPassesStartPosition(t *testing.T) {
 		cfg := config(f, 1)
 		cfg.Mode, cfg.Names, cfg.Consumers = Consume, []string{"theirs"}, 2
 		cfg.From, cfg.Durable = driver.Position{At: driver.AtOffset, Offset: "7"}, "mine"
-		if _, err := Run(t.Context(), nil, cfg); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Run(t.Context(), nil, cfg))(t)
 		expect(t, "consumers", len(f.specs), 2)
 		for _, s := range f.specs {
 			expect(t, "subscription, durable, from", []any{s.Subscription, s.Durable, s.From}, []any{"mine", true, cfg.From})

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 type failer interface {
@@ -24,11 +26,7 @@ type failer interface {
 // encoded returns the binary form.
 func encoded(t failer, c *Counts) []byte {
 	t.Helper()
-	b, err := c.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must.Get(c.AppendBinary(nil))(t)
 }
 
 func sameSnapshot(t failer, got, want *Snapshot) {
@@ -205,14 +203,9 @@ func anyInterval(t *rapid.T) *Interval {
 func TestIntervalsSurviveJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		iv := anyInterval(t)
-		b, err := json.Marshal(iv)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(iv))(t)
 		var into, copied Interval
-		if err := json.Unmarshal(b, &into); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b, &into))
 		sameInterval(t, &into, iv)
 		copied.Assign(iv)
 		sameInterval(t, &copied, iv)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // reference is an HdrHistogram with the same geometry.
@@ -19,9 +21,7 @@ func TestBucketsAreHdrHistograms(t *testing.T) {
 	}
 	h := reference()
 	for i := range LastBucket + 1 {
-		if err := h.RecordValue(lowestOf(i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.RecordValue(lowestOf(i)))
 	}
 	counts := h.Export().Counts
 	for i := range LastBucket + 1 {

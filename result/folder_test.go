@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 )
@@ -112,18 +113,11 @@ var payload = regexp.MustCompile(`HIST[A-Za-z0-9+/=]+`)
 
 func TestGoldenFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b", "run")
-	f, err := Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := writeExample(t, f); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Create(dir))(t)
+	must.Do(t, writeExample(t, f))
 	kept := filepath.Join("testdata", "golden")
 	if golden.Updating() {
-		if err := errors.Join(os.RemoveAll(kept), os.CopyFS(kept, os.DirFS(dir))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.RemoveAll(kept), os.CopyFS(kept, os.DirFS(dir))))
 	}
 	got, want := text(t, dir), text(t, kept)
 	if d := cmp.Diff(want, got); d != "" {
@@ -145,15 +139,9 @@ func TestGoldenFolder(t *testing.T) {
 func text(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 		files[e.Name()] = payload.ReplaceAllString(string(b), "PAYLOAD")
 	}
 	return files
@@ -161,14 +149,8 @@ func text(t *testing.T, dir string) map[string]string {
 
 func totals(t *testing.T, path string) map[string]map[int64]uint64 {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums, err := Totals(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
+	sums := must.Get(Totals(bytes.NewReader(b)))(t)
 	m := map[string]map[int64]uint64{}
 	for tag, c := range sums {
 		m[tag] = buckets(c)
@@ -177,10 +159,7 @@ func totals(t *testing.T, path string) map[string]map[int64]uint64 {
 }
 
 func TestReadReturnsWhatWasWritten(t *testing.T) {
-	saved, err := Read(filepath.Join("testdata", "golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(Read(filepath.Join("testdata", "golden")))(t)
 	want := example()
 	want.Schema = Schema
 	if d := cmp.Diff(want, saved.Result); d != "" {
@@ -242,14 +221,9 @@ func TestUnmarshal(t *testing.T) {
 }
 
 func TestMarshalNeverGivesNullLists(t *testing.T) {
-	b, err := Marshal(new(Result))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Marshal(new(Result)))(t)
 	var m map[string]any
-	if err := json.Unmarshal(b, &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &m))
 	verdict := m["verdict"].(map[string]any)
 	for name, v := range map[string]any{"intervals": m["intervals"], "checks": verdict["checks"], "slo": verdict["slo"], "options": m["system"].(map[string]any)["options"]} {
 		if v == nil {
@@ -265,9 +239,7 @@ func TestMarshalNeverGivesNullLists(t *testing.T) {
 func TestCreateRejectsExistingFolder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o644))
 	for _, path := range []string{dir, file} {
 		if _, err := Create(path); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v", path, err)
@@ -283,9 +255,7 @@ func TestCreateInUnwritableFolder(t *testing.T) {
 		needs.Host(t, "unprivileged", "root may write everywhere")
 	}
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o555))
 	if _, err := Create(filepath.Join(dir, "run")); !errors.Is(err, fs.ErrPermission) {
 		t.Fatalf("error %v", err)
 	}
@@ -316,10 +286,7 @@ func TestFullDisk(t *testing.T) {
 			if again := f.Close(); !errors.Is(again, syscall.ENOSPC) || strings.Count(again.Error(), "no space left") != 1 {
 				t.Fatalf("kept error %v", again)
 			}
-			saved, err := os.ReadDir(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			saved := must.Get(os.ReadDir(dir))(t)
 			if len(saved) != 6 {
 				t.Fatalf("the other files: %v", saved)
 			}
@@ -335,13 +302,8 @@ func TestFullDisk(t *testing.T) {
 // Closes the file beneath the log half way.
 func TestALogKeepsItsWholeLines(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	f, err := Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.AppendEvent(Event{TNS: 1, Kind: "one"}); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Create(dir))(t)
+	must.Do(t, f.AppendEvent(Event{TNS: 1, Kind: "one"}))
 	f.events.file.Close()
 	for range 2 {
 		if err := f.AppendEvent(Event{TNS: 2, Kind: "two"}); !errors.Is(err, os.ErrClosed) || !strings.Contains(err.Error(), FileEvents) {
@@ -354,10 +316,7 @@ func TestALogKeepsItsWholeLines(t *testing.T) {
 	if err := f.Close(); strings.Count(err.Error(), "append to") != 1 {
 		t.Errorf("kept error %v", err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, FileEvents))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(dir, FileEvents)))(t)
 	if want := "{\"schema\": \"weir.events/v1\"}\n{\"t_ns\":1,\"kind\":\"one\"}\n"; string(b) != want {
 		t.Errorf("log is %q", b)
 	}
@@ -365,10 +324,7 @@ func TestALogKeepsItsWholeLines(t *testing.T) {
 
 func TestEventsFromManyGoroutines(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	f, err := Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Create(dir))(t)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -378,23 +334,15 @@ func TestEventsFromManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, FileEvents))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
+	b := must.Get(os.ReadFile(filepath.Join(dir, FileEvents)))(t)
 	if n := bytes.Count(b, []byte("\n")); n != 161 || f.Events() != 160 {
 		t.Errorf("%d lines, %d events", n, f.Events())
 	}
 }
 
 func TestIntervalsMustBeStartedOnce(t *testing.T) {
-	f, err := Create(filepath.Join(t.TempDir(), "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Create(filepath.Join(t.TempDir(), "run")))(t)
 	in := new(measure.Interval)
 	in.Kinds[0][0].Add(1, 1)
 	if f.AppendInterval(in) == nil {
@@ -413,10 +361,7 @@ func TestIntervalsMustBeStartedOnce(t *testing.T) {
 
 // A run in progress counts in a file of its own, which its result replaces.
 func TestProgressLastsUntilResult(t *testing.T) {
-	f, err := Create(filepath.Join(t.TempDir(), "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Create(filepath.Join(t.TempDir(), "r")))(t)
 	iv := &measure.Interval{To: 1e9, Backlog: measure.Backlog{{Missing: 5, Passed: 2}, {Missing: 1}}}
 	iv.Counters[measure.WarmUp].Scheduled, iv.Counters[measure.Measure].Scheduled, iv.Counters[measure.Measure].Failed = 3, 4, 1
 	var sum Progress
@@ -426,15 +371,10 @@ func TestProgressLastsUntilResult(t *testing.T) {
 	}
 	for i := range want {
 		iv.To = int64(i+1) * 1e9
-		if err := f.AppendProgress(sum.Add(iv)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.AppendProgress(sum.Add(iv)))
 	}
 	path := filepath.Join(f.Dir(), FileLive)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	var got []Progress
 	for p, err := range AllProgress(bytes.NewReader(b)) {
 		if err != nil {
@@ -445,9 +385,7 @@ func TestProgressLastsUntilResult(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the file holds %+v, want %+v", got, want)
 	}
-	if err := errors.Join(f.WriteResult(new(Result)), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(f.WriteResult(new(Result)), f.Close()))
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("beside a result there is %s: %v", path, err)
 	}

@@ -13,25 +13,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
 // seeds adds the file of that name from each stored folder, whole and cut in half.
 func seeds(f *testing.F, name string) {
 	f.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "*", name))
-	if err != nil {
-		f.Fatal(err)
-	}
-	deeper, err := filepath.Glob(filepath.Join("testdata", "*", "*", name))
-	if err != nil {
-		f.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join("testdata", "*", name)))(f)
+	deeper := must.Get(filepath.Glob(filepath.Join("testdata", "*", "*", name)))(f)
 	for _, file := range append(files, deeper...) {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(file))(f)
 		f.Add(b)
 		f.Add(b[:len(b)/2])
 	}
@@ -62,10 +54,7 @@ func FuzzUnmarshal(f *testing.F) {
 			reason(t, err)
 			return
 		}
-		again, err := Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(Marshal(r))(t)
 		if _, err := Unmarshal(again); err != nil {
 			t.Fatalf("what was read and written: %v", err)
 		}
@@ -182,14 +171,8 @@ func FuzzDecode(f *testing.F) {
 // again encodes and decodes what was accepted.
 func again(t *testing.T, c *measure.Counts) {
 	t.Helper()
-	text, err := new(encoder).encode(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(new(encoder).encode(c))(t)
+	back := must.Get(decode(text))(t)
 	if d := cmp.Diff(buckets(c), buckets(back)); d != "" {
 		t.Fatal(d)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/result/resulttest"
 )
@@ -21,10 +22,7 @@ func stored(t *testing.T) []string {
 	t.Helper()
 	var dirs []string
 	for _, version := range []string{"v1"} {
-		d, err := filepath.Glob(filepath.Join("testdata", version, "*", result.FileResult))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(filepath.Glob(filepath.Join("testdata", version, "*", result.FileResult)))(t)
 		if len(d) == 0 {
 			t.Errorf("no result of %s is kept", version)
 		}
@@ -38,10 +36,7 @@ func stored(t *testing.T) []string {
 // figures prints what a reader makes of a folder.
 func figures(t *testing.T, dir string) string {
 	t.Helper()
-	saved, err := result.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(dir))(t)
 	var b strings.Builder
 	r := saved.Result
 	fmt.Fprintf(&b, "files %s\n", strings.Join(saved.Files, " "))
@@ -86,10 +81,7 @@ func figures(t *testing.T, dir string) string {
 		fmt.Fprintf(&b, "interval %v s %s: sent %d, confirmed %d, received %d, backlog %d\n", i.TS, i.Phase, i.Sent, i.Confirmed, i.Received, i.Backlog)
 	}
 	fmt.Fprintf(&b, "host %d pacers, backlog %d, margin %d ns\n", r.Host.Pacers, r.Host.BacklogMax, r.Host.Calibration.Margin)
-	e, err := saved.Environment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(saved.Environment())(t)
 	fmt.Fprintf(&b, "environment weir %s on %s, %d cores, %d settings, epoch error %d ns\n", e.Weir.Version, e.Weir.OS, e.Hosts[0].Cores, len(e.System.Settings), *e.Clock.EpochErrorNS)
 	for ev, err := range saved.Events() {
 		if err != nil {
@@ -106,15 +98,10 @@ func TestStoredResultStillReadsTheSame(t *testing.T) {
 		path := dir + ".txt"
 		if golden.Updating() {
 			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) { // only once: it must never change
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, []byte(got), 0o644))
 			}
 		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(path))(t)
 		if d := cmp.Diff(string(want), got); d != "" {
 			t.Errorf("%s was read as (-) and now is (+):\n%s", dir, d)
 		}

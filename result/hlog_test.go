@@ -15,6 +15,7 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -41,14 +42,8 @@ func TestHdrHistogramDecodesWhatWeEncode(t *testing.T) {
 	var e encoder
 	for range 30 {
 		c := randomCounts(rnd, 200)
-		text, err := e.encode(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := hdr.Decode(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(e.encode(c))(t)
+		h := must.Get(hdr.Decode(text))(t)
 		got := map[int64]uint64{}
 		for _, bar := range h.Distribution() {
 			if bar.Count > 0 {
@@ -58,10 +53,7 @@ func TestHdrHistogramDecodesWhatWeEncode(t *testing.T) {
 		if d := cmp.Diff(buckets(c), got); d != "" {
 			t.Fatal(d)
 		}
-		ours, err := decode(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ours := must.Get(decode(text))(t)
 		if d := cmp.Diff(buckets(c), buckets(ours)); d != "" {
 			t.Fatal(d)
 		}
@@ -75,19 +67,11 @@ func TestWeDecodeWhatHdrHistogramEncodes(t *testing.T) {
 		want := new(measure.Counts)
 		for range rnd.IntN(100) {
 			v, n := rnd.Int64N(measure.Highest)>>rnd.IntN(42), 1+rnd.Int64N(1000)
-			if err := h.RecordValues(v, n); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.RecordValues(v, n))
 			want.Add(v, uint64(n))
 		}
-		text, err := h.Encode(hdr.V2CompressedEncodingCookieBase)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := decode(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(h.Encode(hdr.V2CompressedEncodingCookieBase))(t)
+		got := must.Get(decode(text))(t)
 		if d := cmp.Diff(buckets(want), buckets(got)); d != "" {
 			t.Fatal(d)
 		}
@@ -140,34 +124,20 @@ func TestIntervalLinesSumToTotal(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		r := measure.NewRecorder(measure.Config{SendShards: 2, ReceiveShards: 2, From: 1e9, To: 5e9})
 		dir := filepath.Join(t.TempDir(), "run")
-		f, err := Create(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.StartIntervals(time.Unix(1_700_000_000, 123_456_789), "test"); err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Create(dir))(t)
+		must.Do(t, f.StartIntervals(time.Unix(1_700_000_000, 123_456_789), "test"))
 		var all measure.Snapshot
 		var in measure.Interval
 		for i := range int64(8) {
 			record(r, rnd)
 			r.Next((i+1)*1e9, &in)
-			if err := f.AppendInterval(&in); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.AppendInterval(&in))
 		}
 		r.Read(8e9, &all)
 		censored := randomCounts(rnd, 20)
-		if err := f.AppendCensored(measure.SendResponse, measure.Measure, 0, 8e9, censored); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-		file, err := os.Open(filepath.Join(dir, FileIntervals))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.AppendCensored(measure.SendResponse, measure.Measure, 0, 8e9, censored))
+		must.Do(t, f.Close())
+		file := must.Get(os.Open(filepath.Join(dir, FileIntervals)))(t)
 		sums, err := Totals(file)
 		file.Close()
 		if err != nil {
@@ -196,16 +166,11 @@ func TestIntervalLinesSumToTotal(t *testing.T) {
 
 func TestLineTimesAreExactToNanosecond(t *testing.T) {
 	var b bytes.Buffer
-	w, err := NewLogWriter(&b, time.Unix(1_700_000_000, 123_456_789), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(NewLogWriter(&b, time.Unix(1_700_000_000, 123_456_789), "v1"))(t)
 	var c measure.Counts
 	c.Add(1_234_567, 2)
 	for _, span := range [][2]int64{{0, 1_000_000_000}, {1_000_000_001, 2_000_000_000}, {-5, 7}, {280_000_000_000_000, 280_001_999_999_999}} {
-		if err := w.Write("a.b", span[0], span[1], &c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write("a.b", span[0], span[1], &c))
 		from, to := max(span[0], 0), span[1]
 		l := last(t, b.Bytes())
 		if l.Tag != "a.b" || l.From != from || l.To != to || l.Counts.Total() != 2 {
@@ -236,10 +201,7 @@ func TestBadLogLines(t *testing.T) {
 	var e encoder
 	var c measure.Counts
 	c.Add(7, 1)
-	text, err := e.encode(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(e.encode(&c))(t)
 	good := string(text)
 	for name, tt := range map[string]struct {
 		line string
@@ -275,30 +237,20 @@ func BenchmarkWriteLine(b *testing.B) {
 	for v := int64(10_000); v < 10_000_000; v += v >> 9 {
 		c.Add(v, uint64(v%97+1))
 	}
-	w, err := NewLogWriter(io.Discard, time.Unix(0, 0), "bench")
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := must.Get(NewLogWriter(io.Discard, time.Unix(0, 0), "bench"))(b)
 	for b.Loop() {
-		if err := w.Write("send.response.measure", 0, 1e9, c); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, w.Write("send.response.measure", 0, 1e9, c))
 	}
 }
 
 func TestLogReadsOnlySelectedTags(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	w, err := NewLogWriter(&b, time.Unix(1, 0), "v0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(NewLogWriter(&b, time.Unix(1, 0), "v0"))(t)
 	c := new(measure.Counts)
 	c.Add(1000, 3)
 	for _, tag := range []string{"a", "b", "a"} {
-		if err := w.Write(tag, 1e9, 2e9, c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(tag, 1e9, 2e9, c))
 	}
 	r := NewLogReader(&b)
 	for _, want := range []string{"a", "b", "a"} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 )
@@ -59,10 +60,7 @@ func TestHdrHistogramsJavaReaderAgrees(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	var log, want bytes.Buffer
 	epoch := time.UnixMilli(1_700_000_000_123)
-	w, err := NewLogWriter(&log, epoch, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(NewLogWriter(&log, epoch, "test"))(t)
 	sums := map[string]*measure.Counts{}
 	for i := range int64(30) {
 		c := randomCounts(rnd, 60)
@@ -80,9 +78,7 @@ func TestHdrHistogramsJavaReaderAgrees(t *testing.T) {
 		// What a log can preserve: extremes are those of the buckets.
 		c = measure.FromBuckets(c.Buckets())
 		tag := Tag(measure.Kind(i%3), measure.Measure)
-		if err := w.Write(tag, i*1e9, (i+1)*1e9, c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(tag, i*1e9, (i+1)*1e9, c))
 		if sums[tag] == nil {
 			sums[tag] = new(measure.Counts)
 		}
@@ -97,15 +93,11 @@ func TestHdrHistogramsJavaReaderAgrees(t *testing.T) {
 			continue
 		}
 		var table bytes.Buffer
-		if err := WriteHGRM(&table, "x", c, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, WriteHGRM(&table, "x", c, 0))
 		want.WriteString(withoutStatistics(table.String()) + "end\n")
 	}
 	path, back := filepath.Join(dir, "ours.hlog"), filepath.Join(dir, "theirs.hlog")
-	if err := os.WriteFile(path, log.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, log.Bytes(), 0o644))
 	cmd := exec.CommandContext(t.Context(), "java", "-cp", jar, filepath.Join("testdata", "ReadLog.java"), path, back)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
@@ -128,15 +120,9 @@ func TestHdrHistogramsJavaReaderAgrees(t *testing.T) {
 	if d := cmp.Diff(want.String(), got.String()); d != "" {
 		t.Fatalf("ours (-) and Java's (+) differ:\n%s", d)
 	}
-	file, err := os.Open(back)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open(back))(t)
 	defer file.Close()
-	read, err := Totals(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := must.Get(Totals(file))(t)
 	for tag, c := range sums {
 		if d := cmp.Diff(buckets(c), buckets(read[tag])); d != "" {
 			t.Fatalf("%s as Java writes it:\n%s", tag, d)

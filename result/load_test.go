@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // nested creates a folder of files, whose names may contain folders.
@@ -18,18 +20,12 @@ func nested(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		if strings.HasSuffix(name, "/") {
-			if err := os.MkdirAll(path, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(path, 0o755))
 			continue
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }
@@ -154,10 +150,7 @@ func TestLoadRejectsIncompleteResult(t *testing.T) {
 func TestLoadNamesMissingFiles(t *testing.T) {
 	t.Parallel()
 	dir := nested(t, map[string]string{"result.json": shortest, "scenario.yaml": "weir: 1\n"})
-	e, missing, err := Load(dir, "x", Loading{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, missing := must.Two(Load(dir, "x", Loading{}))(t)
 	if diff := cmp.Diff([]string{"intervals.hlog", "environment.json", "events.jsonl"}, missing); diff != "" {
 		t.Error(diff)
 	}

@@ -12,14 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
 func TestThePageOfLogMatchesExample(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "docs", "formats", "hlog.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("..", "docs", "formats", "hlog.md")))(t)
 	page := string(b)
 	block := func(kind string) string {
 		_, s, ok := strings.Cut(page, "```"+kind+"\n")
@@ -29,10 +27,7 @@ func TestThePageOfLogMatchesExample(t *testing.T) {
 		s, _, _ = strings.Cut(s, "```")
 		return s
 	}
-	line, err := NewLogReader(strings.NewReader(block("hlog"))).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(NewLogReader(strings.NewReader(block("hlog"))).Next())(t)
 	want := map[int64]uint64{5: 3, 1500: 1, 4096: 200}
 	if d := cmp.Diff(want, buckets(line.Counts)); d != "" {
 		t.Error(d)
@@ -48,13 +43,8 @@ func TestThePageOfLogMatchesExample(t *testing.T) {
 	c.Add(1500, 1)
 	c.Add(4097, 200)
 	e := new(encoder)
-	if _, err := e.encode(c); err != nil {
-		t.Fatal(err)
-	}
-	plain, err := hex.DecodeString(strings.Join(strings.Fields(block("hex")), ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.encode(c))(t)
+	plain := must.Get(hex.DecodeString(strings.Join(strings.Fields(block("hex")), "")))(t)
 	if !bytes.Equal(plain, e.plain) {
 		t.Errorf("the page unpacks to\n% x, the writer packs\n% x", plain, e.plain)
 	}
@@ -62,10 +52,7 @@ func TestThePageOfLogMatchesExample(t *testing.T) {
 	var counts []byte
 	index := 0
 	for _, m := range regexp.MustCompile("(?m)^\\| `([0-9a-f ]+)` \\| (-?\\d+) \\| index (\\d+)").FindAllStringSubmatch(page, -1) {
-		part, err := hex.DecodeString(strings.ReplaceAll(m[1], " ", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		part := must.Get(hex.DecodeString(strings.ReplaceAll(m[1], " ", "")))(t)
 		n, _ := strconv.Atoi(m[2])
 		at, _ := strconv.Atoi(m[3])
 		if v, used := zigZag(part); v != int64(n) || used != len(part) || at != index {
@@ -83,16 +70,10 @@ func TestThePageOfLogMatchesExample(t *testing.T) {
 }
 
 func TestThePageOfTableMatchesFormat(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "docs", "formats", "hgrm.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("..", "docs", "formats", "hgrm.md")))(t)
 	_, text, _ := strings.Cut(string(b), "```\n")
 	text, _, _ = strings.Cut(text, "```")
-	table, err := ReadHGRM(strings.NewReader(strings.Replace(text, "...\n", "", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(ReadHGRM(strings.NewReader(strings.Replace(text, "...\n", "", 1))))(t)
 	if table.Title != "send.response" || table.Total != 86 || len(table.Rows) != 5 {
 		t.Errorf("read %+v", table)
 	}
@@ -101,9 +82,7 @@ func TestThePageOfTableMatchesFormat(t *testing.T) {
 	c.Add(13_333, 6)
 	c.Add(9_876_543, 1193)
 	var ours bytes.Buffer
-	if err := WriteHGRM(&ours, "send.response", c, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteHGRM(&ours, "send.response", c, 0))
 	figures := regexp.MustCompile(`[0-9.]+`)
 	form := func(s string, n int) []string {
 		lines := strings.Split(figures.ReplaceAllString(s, "0"), "\n")

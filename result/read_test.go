@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -27,18 +28,13 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	return dir
 }
 
 func TestReadExplainsBrokenFolder(t *testing.T) {
-	whole, err := os.ReadFile(filepath.Join("testdata", "golden", FileResult))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(filepath.Join("testdata", "golden", FileResult)))(t)
 	for name, tt := range map[string]struct {
 		dir  string
 		want []error
@@ -75,9 +71,7 @@ func TestReadExplainsBrokenFolder(t *testing.T) {
 
 func TestReadDoesNotWaitForAPipe(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, FileResult), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, FileResult), 0o600))
 	if _, err := Read(dir); !errors.Is(err, ErrNotResult) || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("error %v", err)
 	}
@@ -85,10 +79,7 @@ func TestReadDoesNotWaitForAPipe(t *testing.T) {
 
 // Cuts a whole result.json at each byte.
 func TestTruncatedResultDetected(t *testing.T) {
-	whole, err := os.ReadFile(filepath.Join("testdata", "golden", FileResult))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(filepath.Join("testdata", "golden", FileResult)))(t)
 	end := len(bytes.TrimSpace(whole))
 	for n := range end {
 		if _, err := Unmarshal(whole[:n]); !errors.Is(err, ErrTorn) {
@@ -104,11 +95,7 @@ func TestTruncatedResultDetected(t *testing.T) {
 // as torn.
 func TestTruncatedLogsKeepWholeLines(t *testing.T) {
 	read := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join("testdata", "golden", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return must.Get(os.ReadFile(filepath.Join("testdata", "golden", name)))(t)
 	}
 	log := read(FileIntervals)
 	last := bytes.LastIndexByte(log[:len(log)-1], '\n') + 1
@@ -157,13 +144,9 @@ func histogram(t *testing.T, compressed, payload uint32, body []byte) string {
 	b.Write(make([]byte, 8))
 	zip := zlib.NewWriter(&b)
 	for _, part := range [][]byte{head, body} {
-		if _, err := zip.Write(part); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(zip.Write(part))(t)
 	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zip.Close())
 	out := b.Bytes()
 	binary.BigEndian.PutUint32(out[0:], cookieV2Compressed)
 	if compressed == 0 {
@@ -250,13 +233,8 @@ func TestHGRMRoundTrip(t *testing.T) {
 		c.Add(v, uint64(v%7+1))
 	}
 	var b bytes.Buffer
-	if err := WriteHGRM(&b, "send.response", c, 3); err != nil {
-		t.Fatal(err)
-	}
-	table, err := ReadHGRM(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteHGRM(&b, "send.response", c, 3))
+	table := must.Get(ReadHGRM(&b))(t)
 	if table.Title != "send.response" || table.Censored != 3 || table.Total != c.Total() || table.Max != float64(c.Max()) {
 		t.Errorf("read %+v", table)
 	}
@@ -271,17 +249,11 @@ func TestHGRMRoundTrip(t *testing.T) {
 }
 
 func TestOpenReadsOtherFiles(t *testing.T) {
-	s, err := Open(filepath.Join("testdata", "golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(filepath.Join("testdata", "golden")))(t)
 	if s.Result != nil {
 		t.Error("Open read result.json")
 	}
-	e, err := s.Environment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(s.Environment())(t)
 	if e.System.Settings["sync_interval"] != "always" || e.Weir.Version != "v0" {
 		t.Errorf("environment %+v", e)
 	}
@@ -305,10 +277,7 @@ func TestOpenReadsOtherFiles(t *testing.T) {
 	if d := cmp.Diff([]host.Sample{sample()}, samples); d != "" {
 		t.Error(d)
 	}
-	sums, err := s.Totals()
-	if err != nil {
-		t.Fatal(err)
-	}
+	sums := must.Get(s.Totals())(t)
 	if sums["send.response.measure"].Total() == 0 {
 		t.Errorf("sums %v", sums)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/result/resulttest"
 )
@@ -23,10 +24,7 @@ func TestTheSchemasMatchTypes(t *testing.T) {
 func TestThePagesNameEveryField(t *testing.T) {
 	page := ""
 	for _, name := range []string{"result.md", "host.md"} {
-		b, err := os.ReadFile(filepath.Join(formats, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join(formats, name)))(t)
 		page += string(b)
 	}
 	fields := resulttest.Fields()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -35,10 +36,7 @@ func TestParseToolOutput(t *testing.T) {
 		{"rocketmq-producer.txt", parseRocketBenchmark, 5784},
 		{"mosquitto-pub.txt", parseMosquittoPub, 60_000 / 3.964},
 	} {
-		b, err := os.ReadFile(filepath.Join("testdata", c.file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join("testdata", c.file)))(t)
 		if got, err := c.parse(string(b)); err != nil || math.Abs(got-c.want) > 0.01 {
 			t.Errorf("%s: %v, %v; want %v", c.file, got, err, c.want)
 		}
@@ -103,14 +101,9 @@ func TestStoredRowsFollowTableOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.json")
 	for _, name := range []string{"kafka-produce", "mqtt-publish", "kafka-consume", "nats-publish"} {
 		f := figures{Schema: schema, Rows: []row{{Name: name}}}
-		if err := f.store(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.store(file))
 	}
-	f, err := read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(read(file))(t)
 	var got []string
 	for _, r := range f.Rows {
 		got = append(got, r.Name)
@@ -125,9 +118,7 @@ func TestStoredRowsOfOtherFlowsStay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.json")
 	for _, f := range []figures{{Rows: []row{{Name: "a", Tool: "old"}, {Name: "b"}}}, {Rows: []row{{Name: "c"}, {Name: "a", Tool: "new"}}}} {
 		f.Schema = schema
-		if err := f.store(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.store(file))
 	}
 	f, err := read(file)
 	if err != nil || len(f.Rows) != 3 || f.Rows[0].Tool != "new" || f.Rows[1].Name != "b" || f.Rows[2].Name != "c" {
@@ -138,10 +129,7 @@ func TestStoredRowsOfOtherFlowsStay(t *testing.T) {
 func TestSystemsAndFlowsAreChosenByName(t *testing.T) {
 	flows := func(names ...string) (got []string) {
 		t.Helper()
-		chosen, err := choose(names)
-		if err != nil {
-			t.Fatal(err)
-		}
+		chosen := must.Get(choose(names))(t)
 		for _, s := range chosen {
 			for _, f := range s.flows {
 				got = append(got, f.name)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A manifest is one of a rendered chart.
@@ -17,10 +19,7 @@ type manifest struct{ kind, name, text string }
 // rendered returns the manifests of testdata/NAME.yaml.
 func rendered(t *testing.T, name string) (all []manifest) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + name + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/" + name + ".yaml"))(t)
 	for _, doc := range strings.Split("\n"+string(text), "\n---\n") {
 		m := manifest{text: doc}
 		for line := range strings.Lines(doc) {
@@ -127,14 +126,9 @@ func (c *cluster) podSecurity() {
 					Metadata map[string]any  `json:"metadata"`
 					Spec     json.RawMessage `json:"spec"`
 				}
-				if err := json.Unmarshal(spec.Template.Metadata, &pod.Metadata); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(spec.Template.Metadata, &pod.Metadata))
 				pod.Metadata["name"], pod.Spec = "p", spec.Template.Spec
-				b, err := json.Marshal(pod)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(json.Marshal(pod))(t)
 				why := c.ask(http.MethodPost, "/api/v1/namespaces/"+ns+"/pods?dryRun=All&fieldValidation=Strict", "application/json", string(b)).refusal()
 				t.Logf("%s takes the pod of %s's %s: %s", level, name, m.kind, why)
 				refused := name == "kept" && m.kind == "StatefulSet" && level != "privileged"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -77,9 +78,7 @@ func TestOneWorkerKeepsTheOrder(t *testing.T) {
 	var sent []uint64
 	p := New(1, 4, func(_ context.Context, _ int, m *driver.Message) error { sent = append(sent, m.Token); return nil }, &f)
 	publish(t.Context(), p, some(1000))
-	if err := p.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Close(t.Context()))
 	if len(sent) != 1000 || !slices.IsSorted(sent) {
 		t.Errorf("%d messages were sent, in order: %v", len(sent), slices.IsSorted(sent))
 	}
@@ -96,17 +95,13 @@ func TestCallErrorIsMessageOutcome(t *testing.T) {
 	}, &f)
 	ms := some(100)
 	publish(t.Context(), p, ms)
-	if err := p.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Flush(t.Context()))
 	for _, m := range ms {
 		if err := f.of(t, m); (m.Token%2 == 1) != errors.Is(err, odd) {
 			t.Errorf("message %d completed with %v", m.Token, err)
 		}
 	}
-	if err := p.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Close(t.Context()))
 }
 
 func TestWorkersAreNumberedAndSequential(t *testing.T) {
@@ -125,9 +120,7 @@ func TestWorkersAreNumberedAndSequential(t *testing.T) {
 		}, &f)
 		start := time.Now()
 		publish(t.Context(), p, some(400))
-		if err := p.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Close(t.Context()))
 		// 400 calls of 1 ms, four at a time.
 		if d := time.Since(start); d != 100*time.Millisecond {
 			t.Errorf("took %v of virtual time", d)
@@ -146,9 +139,7 @@ func TestFlushMeansAll(t *testing.T) {
 		p := New(2, 64, func(context.Context, int, *driver.Message) error { time.Sleep(time.Second); return nil }, &f)
 		for round := range 3 {
 			publish(t.Context(), p, some(10))
-			if err := p.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Flush(t.Context()))
 			if n := f.count(); n != 10*(round+1) {
 				t.Errorf("Flush returned with %d completions in round %d", n, round)
 			}
@@ -159,9 +150,7 @@ func TestFlushMeansAll(t *testing.T) {
 		if err := p.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Flush whose context ended first returned %v", err)
 		}
-		if err := p.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Close(t.Context()))
 	})
 }
 
@@ -183,9 +172,7 @@ func TestPublishWaitsUntilContextEnds(t *testing.T) {
 			t.Errorf("completed with %v", err)
 		}
 		close(release)
-		if err := p.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Close(t.Context()))
 		for _, m := range ms[:3] {
 			if err := f.of(t, m); err != nil {
 				t.Errorf("message %d: %v", m.Token, err)
@@ -208,9 +195,7 @@ func TestCanceledQueuedMessageIsNotSent(t *testing.T) {
 		publish(ctx, p, ms)
 		synctest.Wait()
 		cancel()
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Flush(t.Context()))
 		for _, m := range ms {
 			if err := f.of(t, m); !errors.Is(err, context.Canceled) {
 				t.Errorf("message %d: %v", m.Token, err)
@@ -219,9 +204,7 @@ func TestCanceledQueuedMessageIsNotSent(t *testing.T) {
 		if n := sent.Load(); n != 1 {
 			t.Errorf("%d calls were made", n)
 		}
-		if err := p.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Close(t.Context()))
 	})
 }
 
@@ -294,9 +277,7 @@ func TestAMessageAllocatesNothing(t *testing.T) {
 	p := New(2, 64, func(context.Context, int, *driver.Message) error { return nil }, ignore{})
 	ctx, m := t.Context(), &driver.Message{}
 	n := testing.AllocsPerRun(10_000, func() { p.Publish(ctx, m) })
-	if err := p.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Close(ctx))
 	if n != 0 {
 		t.Errorf("%v allocations a message", n)
 	}
@@ -312,9 +293,7 @@ func BenchmarkPool(b *testing.B) {
 			for b.Loop() {
 				p.Publish(ctx, m)
 			}
-			if err := p.Close(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, p.Close(ctx))
 		})
 	}
 }
@@ -374,9 +353,7 @@ func TestAtLeastOneWorker(t *testing.T) {
 	p := New(0, -1, func(context.Context, int, *driver.Message) error { return nil }, &f)
 	ms := some(3)
 	publish(t.Context(), p, ms)
-	if err := p.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Close(t.Context()))
 	if d := cmp.Diff(3, f.count()); d != "" {
 		t.Error(d)
 	}

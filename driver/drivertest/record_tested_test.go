@@ -13,33 +13,22 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // recorded reads what a test has recorded.
 func recorded(t *testing.T, path string) []tested.Entry {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	es, err := tested.Parse(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return es
+	b := must.Get(os.ReadFile(path))(t)
+	return must.Get(tested.Parse(b))(t)
 }
 
 func TestPassedSuiteIsRecordedOnRequest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tested.yaml")
 	other := tested.Entry{Driver: "other", Test: "T", Server: "s", Version: "1", Date: "2020-01-02"}
 	forerunner := tested.Entry{Driver: "memory", Test: t.Name() + "/suite", Server: "s", Version: "0", Date: "2020-01-02"}
-	b, err := tested.Format([]tested.Entry{other, forerunner})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(tested.Format([]tested.Entry{other, forerunner}))(t)
+	must.Do(t, os.WriteFile(path, b, 0o644))
 	t.Setenv(tested.VariablePath, path)
 	t.Setenv(tested.VariableRecipe, "a-recipe")
 	m := newMemory("", memCapabilities())
@@ -51,10 +40,7 @@ func TestPassedSuiteIsRecordedOnRequest(t *testing.T) {
 	t.Run("suite", func(t *testing.T) { Run(t, def, h) })
 	after := time.Now().UTC().Format(time.DateOnly)
 
-	facts, err := newSuite(def, h).facts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	facts := must.Get(newSuite(def, h).facts())(t)
 	es := recorded(t, path)
 	if len(es) != 2 || !slices.Contains([]string{before, after}, es[0].Date) || es[0].Client == "" || es[0].Client[0] != 'v' {
 		t.Fatalf("recorded: %+v", es)
@@ -97,9 +83,7 @@ func TestOnlyCompletePassedSuiteIsRecorded(t *testing.T) {
 func TestUnreadableRecordIsNotOverwritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tested.yaml")
 	const was = "- {driver: a, verion: 1}\n"
-	if err := os.WriteFile(path, []byte(was), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(was), 0o644))
 	m := newMemory("", memCapabilities())
 	if err := newSuite(m.definition(), m.harness()).noteIn(path, "T"); err == nil {
 		t.Error("no error")

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func entry(driver, test, version string) Entry {
@@ -17,14 +19,8 @@ func entry(driver, test, version string) Entry {
 func TestRecordRoundTrip(t *testing.T) {
 	// Texts that YAML would misinterpret.
 	want := []Entry{entry("a", "TestConformance/one,_two: three", "1.10"), entry("a", "TestConformance/zwei", "yes"), entry("b", "T", "# 1")}
-	b, err := Format([]Entry{want[2], want[1], want[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Parse(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Format([]Entry{want[2], want[1], want[0]}))(t)
+	got := must.Get(Parse(b))(t)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

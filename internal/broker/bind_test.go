@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestWhereServersMayListen(t *testing.T) {
@@ -20,10 +21,7 @@ func TestWhereServersMayListen(t *testing.T) {
 			t.Errorf("%q passes", bad)
 		}
 	}
-	rs, err := ParseRecipes("r.yaml", []byte(goodRecipe))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rs := must.Get(ParseRecipes("r.yaml", []byte(goodRecipe)))(t)
 	s := Serving{Recipe: rs[0], Bind: "0.0.0.0"}
 	if err := s.Check(); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("%v; want ErrUnsupported", err)
@@ -33,18 +31,12 @@ func TestWhereServersMayListen(t *testing.T) {
 // TestServersUseConfiguredListenAndAdvertisedAddresses lays out one recipe for loopback, for another
 // address, and for containers, whose ports are published on loopback.
 func TestServersUseConfiguredListenAndAdvertisedAddresses(t *testing.T) {
-	rs, err := ParseRecipes("r.yaml", []byte(goodRecipe))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rs := must.Get(ParseRecipes("r.yaml", []byte(goodRecipe)))(t)
 	r := rs[0]
 	for _, c := range []struct{ bind, reach string }{{"", "127.0.0.1"}, {"10.1.2.3", "10.1.2.3"}} {
 		p := plan{recipe: r, nodes: 3, settings: r.defaults(), bind: c.bind, root: "/root", install: "/i", programs: map[string]string{"java": "/usr/bin/java"}}
 		p.numbered()
-		l, err := p.layout()
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(p.layout())(t)
 		if want := []string{c.reach + ":4000"}; !slices.Equal(l.address, want) {
 			t.Errorf("%q: at %q; want %q", c.bind, l.address, want)
 		}
@@ -60,10 +52,7 @@ func TestServersUseConfiguredListenAndAdvertisedAddresses(t *testing.T) {
 		places: []Place{{Address: "10.9.0.2"}, {Address: "10.9.0.6"}, {Address: "10.9.0.10"}},
 	}
 	p.numbered()
-	l, err := p.layout()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(p.layout())(t)
 	if got, want := l.units[1].files["good.conf"], "10.9.0.2:4001 10.9.0.10:4201 \n"; got != want {
 		t.Errorf("apart: a file is %q; want %q", got, want)
 	}
@@ -80,10 +69,7 @@ func TestServersUseConfiguredListenAndAdvertisedAddresses(t *testing.T) {
 // TestAProcessForEachAddress: a process that listens once per address runs only once if nodes share
 // the address.
 func TestAProcessForEachAddress(t *testing.T) {
-	rs, err := ParseRecipes("r.yaml", []byte(strings.Replace(goodRecipe, "on: first", "on: address", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rs := must.Get(ParseRecipes("r.yaml", []byte(strings.Replace(goodRecipe, "on: first", "on: address", 1))))(t)
 	for apart, want := range map[bool]string{false: "server-1 server-2 server-3 side-1", true: "server-1 server-2 server-3 side-1 side-2 side-3"} {
 		var got []string
 		for _, p := range Processes(rs[0], 3, apart) {

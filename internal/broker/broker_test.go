@@ -24,6 +24,7 @@ import (
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // registry has a driver whose server never answers (silent) and one that fails (talker).
@@ -43,14 +44,8 @@ func start(t *testing.T, name string, change func(*Embedded)) (*Running, error) 
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	def, err := registry().Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
+	def := must.Get(registry().Lookup(name))(t)
 	e := Embedded{Self: self, Definition: def}
 	if change != nil {
 		change(&e)
@@ -83,19 +78,10 @@ func folders(t *testing.T, want int) {
 func facts(t *testing.T, def driver.Definition, address []string) driver.Facts {
 	t.Helper()
 	cfg := def.New()
-	if err := driver.SetOption(cfg, "address", address...); err != nil {
-		t.Fatal(err)
-	}
-	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, driver.SetOption(cfg, "address", address...))
+	c := must.Get(cfg.Open(t.Context(), driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)}))(t)
 	defer func() { _ = c.Close(context.Background()) }()
-	f, err := c.Facts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return must.Get(c.Facts(t.Context()))(t)
 }
 
 func TestEmbeddedSystemRunsInOwnProcess(t *testing.T) {
@@ -119,15 +105,12 @@ func TestEmbeddedSystemRunsInOwnProcess(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var def driver.Definition
-			r, err := start(t, c.driver, func(e *Embedded) {
+			r := must.Get(start(t, c.driver, func(e *Embedded) {
 				def = e.Definition
 				if c.change != nil {
 					c.change(e)
 				}
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			if len(r.Address) != c.nodes || len(r.Pids) != 1 || r.Pids[0] == os.Getpid() {
 				t.Errorf("addresses %q, processes %v", r.Address, r.Pids)
 			}
@@ -141,10 +124,7 @@ func TestEmbeddedSystemRunsInOwnProcess(t *testing.T) {
 }
 
 func TestFailedEmbeddedStartExplainsAndCleansUp(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	for _, c := range []struct {
@@ -184,13 +164,8 @@ func TestStartIsBoundedByItsContext(t *testing.T) {
 }
 
 func TestKilledSystemIsReported(t *testing.T) {
-	r, err := start(t, "nats", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(r.Pids[0], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(start(t, "nats", nil))(t)
+	must.Do(t, syscall.Kill(r.Pids[0], syscall.SIGKILL))
 	select {
 	case <-r.Done():
 	case <-time.After(time.Minute):
@@ -209,13 +184,8 @@ func TestKillingWeirLeavesNothing(t *testing.T) {
 	self, _ := os.Executable()
 	weir := exec.Command(self)
 	weir.Env = append(os.Environ(), role+"=embedded")
-	out, err := weir.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := weir.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(weir.StdoutPipe())(t)
+	must.Do(t, weir.Start())
 	said := bufio.NewScanner(out)
 	said.Scan()
 	if !strings.HasPrefix(said.Text(), "true") {
@@ -279,10 +249,7 @@ func TestStartOfAClusterIsQuiet(t *testing.T) {
 		defer mu.Unlock()
 		return log.Write(b)
 	}), &slog.HandlerOptions{Level: slog.LevelInfo})
-	r, err := start(t, "jetstream", func(e *Embedded) { e.Nodes, e.Log = 3, slog.New(h) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(start(t, "jetstream", func(e *Embedded) { e.Nodes, e.Log = 3, slog.New(h) }))(t)
 	if err := r.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}

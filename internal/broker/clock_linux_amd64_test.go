@@ -8,40 +8,31 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
 // apart returns the offset between a fake server's wall clock and that of this process.
 func apart(t *testing.T, address string) time.Duration {
 	t.Helper()
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", address))(t)
 	defer func() { _ = c.Close() }()
 	var word string
 	var nodes int
 	var seconds int64
-	if _, err := fmt.Fscan(c, &word, &nodes, &seconds); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fscan(c, &word, &nodes, &seconds))(t)
 	return -time.Since(time.Unix(seconds, 0)).Round(time.Minute)
 }
 
 func TestTheClockOfAServerSteps(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if err := clockstep.Check(self); err != nil {
 		needs.Host(t, "ptrace", err)
 	}
 	r := up(t, serving(t, "fake", 2))
 	order := func(do Order, by time.Duration) {
 		t.Helper()
-		if _, err := r.Order(t.Context(), do, by, "server-1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Order(t.Context(), do, by, "server-1"))(t)
 	}
 	want := func(first time.Duration) {
 		t.Helper()

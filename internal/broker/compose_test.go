@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 const boxedRecipe = `recipe: 1
@@ -36,14 +37,8 @@ connect: {address: '{{.At "client"}}', options: {d: {o: '{{.First.At "client"}}'
 
 // Package drivers/all validates the Compose file of every recipe against the schema.
 func TestComposeFile(t *testing.T) {
-	rs, err := ParseRecipes("r", []byte(boxedRecipe))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Compose(rs[0], 2, map[string]string{"level": "9"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rs := must.Get(ParseRecipes("r", []byte(boxedRecipe)))(t)
+	c := must.Get(Compose(rs[0], 2, map[string]string{"level": "9"}))(t)
 	want := `name: weir-boxed
 services:
   first-1:
@@ -94,10 +89,7 @@ volumes:
 			t.Errorf("%d nodes: %v", nodes, err)
 		}
 	}
-	plain, err := ParseRecipes("r", []byte(goodRecipe))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(ParseRecipes("r", []byte(goodRecipe)))(t)
 	if _, err := Compose(plain[0], 1, nil); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "names no image") {
 		t.Errorf("a recipe without images: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/slowdisk"
 )
@@ -24,9 +25,7 @@ func onDisk(t *testing.T, f func(dir string)) {
 	}
 	root := t.TempDir()
 	dir := filepath.Join(root, "data")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread and its namespace end with the goroutine
@@ -44,10 +43,7 @@ func onDisk(t *testing.T, f func(dir string)) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	loops := must.Get(filepath.Glob("/sys/block/loop*/loop/backing_file"))(t)
 	for _, x := range loops {
 		if b, _ := os.ReadFile(x); strings.HasPrefix(string(b), root) {
 			t.Errorf("%s is left: %s", x, b)
@@ -61,9 +57,7 @@ func TestDiskIsFullUntilEmptied(t *testing.T) {
 			t.Errorf("a new disk holds %v, %v; want nothing", entries, err)
 		}
 		write := func(name string) error { return os.WriteFile(filepath.Join(dir, name), make([]byte, 1<<20), 0o600) }
-		if err := write("before"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write("before"))
 		x, err := fill(dir)
 		if err != nil {
 			t.Error(err)
@@ -131,24 +125,18 @@ func TestSlowDiskDelaysServer(t *testing.T) {
 		return time.Since(began)
 	}
 	flush("server-1")
-	if _, err := r.Order(t.Context(), OrderSlow, 200*time.Millisecond, "server-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Order(t.Context(), OrderSlow, 200*time.Millisecond, "server-1"))(t)
 	if took := flush("server-1"); took < 200*time.Millisecond {
 		t.Errorf("a flush took %v; want at least 200ms", took)
 	}
 	// The other server's disk is unaffected, and this one recovers.
-	if _, err := r.Order(t.Context(), OrderSlow, slowdisk.Most, "server-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Order(t.Context(), OrderSlow, slowdisk.Most, "server-1"))(t)
 	if took := flush("server-2"); took >= slowdisk.Most {
 		t.Errorf("a flush of another disk took %v", took)
 	}
 	// A restarted server keeps its data.
 	for _, do := range []Order{OrderKill, OrderStart, OrderQuicken} {
-		if _, err := r.Order(t.Context(), do, 0, "server-1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Order(t.Context(), do, 0, "server-1"))(t)
 	}
 	if took := flush("server-1"); took >= slowdisk.Most { // alone: a start may take a busy host as long
 		t.Errorf("a flush took %v when the disk was quick again", took)
@@ -168,16 +156,12 @@ func TestSlowDiskCanAlsoFill(t *testing.T) {
 	s := slowly(t, "fake", 1)
 	s.Disks = true
 	r := up(t, s)
-	if _, err := r.Order(t.Context(), OrderFill, 0, "server-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Order(t.Context(), OrderFill, 0, "server-1"))(t)
 	file := filepath.Join(dataOf(r, "server-1"), "file")
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("writing to a full disk: %v; want that there is no space", err)
 	}
-	if _, err := r.Order(t.Context(), OrderEmpty, 0, "server-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Order(t.Context(), OrderEmpty, 0, "server-1"))(t)
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
 		t.Error(err)
 	}

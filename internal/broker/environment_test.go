@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -30,15 +31,9 @@ func TestEmbeddedSystemDoesNotSeeEnvironment(t *testing.T) {
 		needs.Host(t, "linux", "/proc/PID/environ")
 	}
 	t.Setenv("BROKER_PASSWORD", "canary")
-	r, err := start(t, "jetstream", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(start(t, "jetstream", nil))(t)
 	for _, pid := range append(r.Pids, r.process.GuardPid()) {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ"))(t)
 		if text := string(b); strings.Contains(text, "canary") || !strings.Contains(text, "TMPDIR=") {
 			var names []string // names only: the values are the user's
 			for v := range strings.SplitSeq(text, "\x00") {

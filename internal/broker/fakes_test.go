@@ -25,6 +25,7 @@ import (
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
@@ -351,29 +352,14 @@ connect: {address: '{{.At "client"}}'}
 func cacheOf(t *testing.T, recipes ...string) string {
 	t.Helper()
 	cache := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	for _, name := range recipes {
-		r, err := RecipeOf(fakeDefinition(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(RecipeOf(fakeDefinition(), name))(t)
 		home := r.home(cache)
-		if err := os.MkdirAll(home, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(self, filepath.Join(home, "fake")); err != nil {
-			t.Fatal(err)
-		}
-		b, err := json.Marshal(&Installation{Schema: schemaInstalled, Name: name, Version: "1", Source: "pypi", Programs: map[string]string{"fake": "fake"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(home, installedFile), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(home, 0o755))
+		must.Do(t, os.Symlink(self, filepath.Join(home, "fake")))
+		b := must.Get(json.Marshal(&Installation{Schema: schemaInstalled, Name: name, Version: "1", Source: "pypi", Programs: map[string]string{"fake": "fake"}}))(t)
+		must.Do(t, os.WriteFile(filepath.Join(home, installedFile), b, 0o644))
 	}
 	return cache
 }

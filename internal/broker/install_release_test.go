@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestInstallOfAnotherRelease checks that programs of a newer release run with its libraries, and that
@@ -46,10 +48,7 @@ func TestInstallOfAnotherRelease(t *testing.T) {
 		}
 		return nil, nil
 	})
-	in, _, err := installed(t, h, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, _ := must.Two(installed(t, h, r))(t)
 	if want := "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://mirror.example/debian/ trixie main\n"; source != want {
 		t.Errorf("source %q; want %q", source, want)
 	}

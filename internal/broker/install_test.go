@@ -20,11 +20,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func recipeFrom(t *testing.T, source string) *Recipe {
 	t.Helper()
-	rs, err := ParseRecipes("r", []byte(`recipe: 1
+	rs := must.Get(ParseRecipes("r", []byte(`recipe: 1
 name: thing
 title: Thing
 version: "1"
@@ -32,10 +33,7 @@ nodes: [1]
 install: {`+source+`}
 processes: [{name: s, ports: {client: 1}, start: ['{{program "thing"}}']}]
 connect: {address: '{{.At "client"}}'}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	return rs[0]
 }
 
@@ -62,9 +60,7 @@ func installed(t *testing.T, h *host, r *Recipe) (*Installation, []string, error
 	var notes []string
 	j := &job{host: h, recipe: r, stage: stage, note: func(format string, v ...any) { notes = append(notes, fmt.Sprintf(format, v...)) }}
 	home := r.home(cache)
-	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(home), 0o755))
 	if err := j.do(t.Context(), home); err != nil {
 		if _, err := os.Stat(home); err == nil {
 			t.Error("it failed, and is there")
@@ -97,12 +93,8 @@ func after(args []string, flag string) string {
 
 func write(t *testing.T, name, text string, mode fs.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.Do(t, os.WriteFile(name, []byte(text), mode))
 }
 
 func TestInstallOfAGoModule(t *testing.T) {
@@ -141,10 +133,7 @@ func TestInstallOfAGoModule(t *testing.T) {
 		write(t, after(c.args, "-o"), "binary", 0o755)
 		return nil, nil
 	})
-	in, notes, err := installed(t, h, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, notes := must.Two(installed(t, h, r))(t)
 	executable(t, in, "thing")
 	executable(t, in, "other")
 	if diff := cmp.Diff([]string{"./.", "./cmd"}, built); diff != "" {
@@ -198,10 +187,7 @@ func TestInstallOfMavenArtifacts(t *testing.T) {
 		}
 		return nil, nil
 	})
-	in, _, err := installed(t, h, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, _ := must.Two(installed(t, h, r))(t)
 	executable(t, in, "thing")
 	if b, err := os.ReadFile(filepath.Join(in.Dir, "lib", "a-1.jar")); err != nil || string(b) != "jar" {
 		t.Errorf("lib: %q, %v", b, err)
@@ -283,10 +269,7 @@ func TestInstallOfDebianPackages(t *testing.T) {
 		}
 		return nil, nil
 	})
-	in, _, err := installed(t, h, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, _ := must.Two(installed(t, h, r))(t)
 	executable(t, in, "thing")
 	if in.Version != "1:7.0" || len(extracted) != 2 {
 		t.Errorf("version %q, extracted %q", in.Version, extracted)
@@ -335,10 +318,7 @@ func TestInstallOfAWheel(t *testing.T) {
 		zipped(t, filepath.Join(after(c.args, "--dest"), "thinglite-9.1-any.whl"), files...)
 		return nil, nil
 	})
-	in, _, err := installed(t, h, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, _ := must.Two(installed(t, h, r))(t)
 	executable(t, in, "thing")
 	files = append(files, entry{"thinglite/darwin/thing", "binary", 0, ""})
 	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "thing: 2 files fit thinglite/*/thing in what was installed (exactly one)") {
@@ -466,10 +446,7 @@ type entry struct {
 
 func tarball(t *testing.T, name string, entries ...entry) {
 	t.Helper()
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(name))(t)
 	z := gzip.NewWriter(f)
 	w := tar.NewWriter(z)
 	for _, e := range entries {
@@ -480,40 +457,22 @@ func tarball(t *testing.T, name string, entries ...entry) {
 		if strings.HasSuffix(e.name, "/") {
 			h.Typeflag = tar.TypeDir
 		}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(e.text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.WriteHeader(h))
+		must.Get(w.Write([]byte(e.text)))(t)
 	}
-	if err := errors.Join(w.Close(), z.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(w.Close(), z.Close(), f.Close()))
 }
 
 func zipped(t *testing.T, name string, entries ...entry) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	f := must.Get(os.Create(name))(t)
 	z := zip.NewWriter(f)
 	for _, e := range entries {
-		w, err := z.Create(e.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(e.text)); err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(z.Create(e.name))(t)
+		must.Get(w.Write([]byte(e.text)))(t)
 	}
-	if err := errors.Join(z.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(z.Close(), f.Close()))
 }
 
 func TestArchivesEscapingFolderAreRejected(t *testing.T) {
@@ -528,9 +487,7 @@ func TestArchivesEscapingFolderAreRejected(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, "a.tar.gz")
 			out := filepath.Join(dir, "out")
-			if err := os.Mkdir(out, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(out, 0o755))
 			tarball(t, file, entry{"in/", "", 0o755, ""}, e)
 			if err := unpack(t.Context(), file, out); err == nil || !strings.Contains(err.Error(), "points outside the folder") {
 				t.Errorf("unpack: %v", err)
@@ -565,10 +522,7 @@ func TestInterruptedInstallLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	self, _ := os.Executable()
-	r, err := RecipeOf(fakeDefinition(), "slow")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(RecipeOf(fakeDefinition(), "slow"))(t)
 	left := func(cache string) []string {
 		found, _ := filepath.Glob(filepath.Join(cache, "*", "*")) // includes hidden files
 		return slices.DeleteFunc(found, func(f string) bool { return strings.HasPrefix(filepath.Base(f), locking) })
@@ -632,10 +586,7 @@ echo binary >"$2"
 		t.Setenv(name, value)
 	}
 	self, _ := os.Executable()
-	r, err := RecipeOf(fakeDefinition(), "slow")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(RecipeOf(fakeDefinition(), "slow"))(t)
 	cache := t.TempDir()
 	downloading, waiting := make(chan struct{}), make(chan struct{})
 	ensure := func(ctx context.Context, note func(string)) error {
@@ -672,9 +623,7 @@ echo binary >"$2"
 		t.Errorf("one that gives up: %v; want ErrInstall and its context's error", err)
 	}
 	write(t, gate, "", 0o644)
-	if err := errors.Join(<-first, <-second); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(<-first, <-second))
 	if diff := cmp.Diff([]string{"another weir installs slow: waiting for it"}, notes); diff != "" {
 		t.Errorf("the second says (-want +got):\n%s", diff)
 	}
@@ -707,9 +656,7 @@ func TestFailedInstallExplainsAndCleansUp(t *testing.T) {
 	}
 
 	link := filepath.Join(cache, "slow") // the user's link to a larger disk
-	if err := os.Symlink(t.TempDir(), link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(t.TempDir(), link))
 	_, err = Ensure(t.Context(), Installing{Self: self, Driver: "fake", Recipe: r, Cache: cache})
 	if _, gone := os.Lstat(link); !errors.Is(err, ErrInstall) || gone != nil {
 		t.Errorf("Ensure: %v; the link: %v", err, gone)

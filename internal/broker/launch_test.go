@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -44,26 +45,18 @@ func TestUserCannotEnterCache(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for at := dir; at != os.TempDir(); at = filepath.Dir(at) {
-		if err := os.Chmod(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(at, 0o755))
 	}
 	cache := filepath.Join(dir, "cache")
-	if err := os.Mkdir(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(cache, 0o700))
 	part := &Part{Name: "server", As: "nobody"}
 	s := &supervisor{host: &host{root: true}, plan: &plan{root: filepath.Join(dir, "root")}}
 	u := &unit{part: part, dir: filepath.Join(dir, "root", "server-1"), start: []string{filepath.Join(cache, "server")}}
-	if err := os.MkdirAll(u.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(u.dir, 0o755))
 	if err := s.hand(u); err == nil || !strings.Contains(err.Error(), "nobody cannot enter "+cache+" (set WEIR_CACHE") {
 		t.Error(err)
 	}
-	if err := os.Chmod(cache, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(cache, 0o711))
 	if err := s.hand(u); err != nil {
 		t.Error(err)
 	}

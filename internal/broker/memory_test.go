@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestServersExceedingMemoryAreRejected compares the memory of all processes on all nodes, which
@@ -14,10 +15,7 @@ func TestServersExceedingMemoryAreRejected(t *testing.T) {
 	text := strings.Replace(goodRecipe, "settings:\n", "settings:\n  heap: {default: 256m, help: Heap.}\n", 1)
 	text = strings.Replace(text, "  - name: server\n", "  - name: server\n    memory: '{{set \"heap\"}} + 44MiB'\n", 1)
 	text = strings.Replace(text, "on: first,", "on: first, memory: 100MiB,", 1)
-	r, err := RecipeOf(driver.Definition{Name: "d", Recipe: []byte(text)}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(RecipeOf(driver.Definition{Name: "d", Recipe: []byte(text)}, ""))(t)
 	for _, c := range []struct {
 		nodes     int
 		heap      string

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestServersAreOrdered(t *testing.T) {
@@ -88,9 +90,7 @@ func TestServersAreOrdered(t *testing.T) {
 
 func TestAStoppedServerEndsWithItsSystem(t *testing.T) {
 	r := up(t, serving(t, "fake", 2)) // its cleanup checks for leftovers
-	if _, err := r.Order(t.Context(), OrderStop, 0, "server-1", "server-2"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Order(t.Context(), OrderStop, 0, "server-1", "server-2"))(t)
 }
 
 func TestEmbeddedSystemRejectsOrders(t *testing.T) {
@@ -105,18 +105,14 @@ func TestServerCrashAfterFaultIsReported(t *testing.T) {
 	s.OnEvent = reported.take
 	r := up(t, s)
 	for _, do := range []Order{OrderKill, OrderStart} {
-		if _, err := r.Order(t.Context(), do, 0, "server-1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Order(t.Context(), do, 0, "server-1"))(t)
 	}
 	all := reported.texts()
 	var pid int
 	if _, err := fmt.Sscanf(all[len(all)-1], "server-1 on node 1 (pid %d) was started again", &pid); err != nil {
 		t.Fatalf("%q: %v", all, err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	reported.want(t, append(all, fmt.Sprintf("server-1 on node 1 (pid %d) ended: signal: killed", pid))...)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 const goodRecipe = `recipe: 1
@@ -39,10 +40,7 @@ stop: {grace: 3s}
 `
 
 func TestParseRecipe(t *testing.T) {
-	rs, err := ParseRecipes("r.yaml", []byte(goodRecipe+"---\n# another\n"+strings.Replace(goodRecipe, "name: good", "name: other", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rs := must.Get(ParseRecipes("r.yaml", []byte(goodRecipe+"---\n# another\n"+strings.Replace(goodRecipe, "name: good", "name: other", 1))))(t)
 	if len(rs) != 2 || rs[0].Name != "good" || rs[1].Name != "other" {
 		t.Fatalf("%d recipes", len(rs))
 	}
@@ -55,10 +53,7 @@ func TestParseRecipe(t *testing.T) {
 	}
 	p := plan{recipe: r, nodes: 3, settings: r.defaults(), root: "/root", install: "/i", programs: map[string]string{"java": "/usr/bin/java"}}
 	p.numbered()
-	l, err := p.layout()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(p.layout())(t)
 	var names []string
 	for _, u := range l.units {
 		names = append(names, u.name)
@@ -131,14 +126,8 @@ func TestAVersionChoosesTheRecipe(t *testing.T) {
 	}
 
 	d.Title, d.Summary, d.New = "Good", "Good.", fakeDefinition().New
-	registry, err := driver.NewRegistry(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := Catalog(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(driver.NewRegistry(d))(t)
+	entries := must.Get(Catalog(registry))(t)
 	for name, want := range map[string]string{"good": "good", "good@4.0.4": "good4@4.0.4", "good4@4.0.5": "good4", "cluster@1.2.3": "cluster"} {
 		if e, err := Named(entries, registry, name); err != nil || e.Recipe.Ref() != want || len(e.Drivers) != 1 {
 			t.Errorf("%q: %v, %v; want %s", name, e.Recipe, err, want)

@@ -24,6 +24,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // serving returns a Serving for a recipe of the fake driver, in a temporary folder of the test.
@@ -31,15 +32,9 @@ func serving(t *testing.T, recipe string, nodes int) Serving {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	def := fakeDefinition()
-	r, err := RecipeOf(def, recipe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(RecipeOf(def, recipe))(t)
 	return Serving{Self: self, Definition: def, Recipe: r, Nodes: nodes, Cache: cacheOf(t, recipe)}
 }
 
@@ -48,10 +43,7 @@ func up(t *testing.T, s Serving) *Running {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	r, err := StartSystem(ctx, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(StartSystem(ctx, s))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()
@@ -137,9 +129,7 @@ func TestASystemIsReadyWhenItConfirms(t *testing.T) {
 	if err := confirms(); err != nil {
 		t.Errorf("when it is ready: %v", err)
 	}
-	if err := r.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Restart(t.Context()))
 	if err := confirms(); err != nil {
 		t.Errorf("when it is ready again: %v", err)
 	}
@@ -163,9 +153,7 @@ func TestServersStopInReverseStartOrder(t *testing.T) {
 	}
 	err = r.Restart(t.Context())
 	again, _ := os.ReadFile(log)
-	if err := errors.Join(err, r.Stop(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, r.Stop(t.Context())))
 	const want = "server\nserver\nbase\n"
 	if b, _ := os.ReadFile(log); string(again) != want || string(b) != want+want {
 		t.Errorf("servers ended as %q, and in the end %q; want %q each time", again, b, want)
@@ -227,14 +215,9 @@ func TestServerEventsAreReported(t *testing.T) {
 	s := serving(t, "fake", 2)
 	s.OnEvent = reported.take
 	before := hostNow()
-	r, err := StartSystem(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(StartSystem(t.Context(), s))(t)
 	old := slices.Clone(r.Pids)
-	if err := r.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Restart(t.Context()))
 	said := func(n int, pids []int, what string) string {
 		return fmt.Sprintf("server-%d on node %d (pid %d) %s", n, n, pids[n-1], what)
 	}
@@ -243,14 +226,10 @@ func TestServerEventsAreReported(t *testing.T) {
 		said(1, r.Pids, "was started again"), said(2, r.Pids, "was started again"),
 	}
 	reported.want(t, restart...)
-	if err := syscall.Kill(r.Pids[1], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(r.Pids[1], syscall.SIGKILL))
 	second := append(restart, said(2, r.Pids, "ended: signal: killed"))
 	reported.want(t, second...)
-	if err := syscall.Kill(r.Pids[0], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(r.Pids[0], syscall.SIGKILL))
 	<-r.Done()
 	reported.want(t, append(second, said(1, r.Pids, "ended: signal: killed"))...)
 	at := before
@@ -280,9 +259,7 @@ func TestSystemExitIsReported(t *testing.T) {
 				t.Fatal(err)
 			}
 			pid := r.process.Pid()
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 			name := map[string]string{"embedded": "jetstream", "its supervisor": "fake"}[what]
 			reported.want(t, fmt.Sprintf("%s on node 1 (pid %d) ended: signal: killed", name, pid))
 			<-r.Done()
@@ -291,13 +268,8 @@ func TestSystemExitIsReported(t *testing.T) {
 	var reported eventLog
 	s := serving(t, "fake", 1)
 	s.OnEvent = reported.take
-	r, err := StartSystem(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(StartSystem(t.Context(), s))(t)
+	must.Do(t, r.Stop(t.Context()))
 	reported.want(t) // a stopped server reports nothing
 }
 
@@ -332,9 +304,7 @@ func TestRestartKeepsServerAddresses(t *testing.T) {
 	s.Settings = map[string]string{"mode": "late"}
 	r := up(t, s)
 	address, pids := slices.Clone(r.Address), slices.Clone(r.Pids)
-	if err := r.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Restart(t.Context()))
 	if !slices.Equal(address, r.Address) || slices.Equal(pids, r.Pids) {
 		t.Errorf("at %v with %v; were at %v with %v", r.Address, r.Pids, address, pids)
 	}
@@ -351,9 +321,7 @@ func TestRestartKeepsServerAddresses(t *testing.T) {
 func TestOneServerIsRestarted(t *testing.T) {
 	r := up(t, serving(t, "fake", 2))
 	pids := slices.Clone(r.Pids)
-	if err := r.Restart(t.Context(), "server-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Restart(t.Context(), "server-1"))
 	if len(r.Pids) != 2 || r.Pids[0] == pids[0] || r.Pids[1] != pids[1] {
 		t.Errorf("server-1 was to be restarted: processes %v were %v", r.Pids, pids)
 	}
@@ -363,12 +331,8 @@ func TestKilledServerCanBeRestarted(t *testing.T) {
 	r := up(t, serving(t, "fake", 1))
 	for range 2 {
 		before := r.Pids[0]
-		if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(before, syscall.SIGKILL))
+		must.Do(t, r.Restart(t.Context()))
 		if r.Pids[0] == before {
 			t.Error("the process is the same")
 		}
@@ -401,21 +365,14 @@ func TestFailedRestartSaysWhy(t *testing.T) {
 
 func TestSystemEndsWithItsLastServer(t *testing.T) {
 	s := serving(t, "fake", 2)
-	r, err := StartSystem(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(r.Pids[0], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(StartSystem(t.Context(), s))(t)
+	must.Do(t, syscall.Kill(r.Pids[0], syscall.SIGKILL))
 	select {
 	case <-r.Done():
 		t.Error("it ended with the first of two servers")
 	case <-time.After(time.Second):
 	}
-	if err := syscall.Kill(r.Pids[1], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(r.Pids[1], syscall.SIGKILL))
 	select {
 	case <-r.Done():
 	case <-time.After(time.Minute):
@@ -431,19 +388,11 @@ func TestSystemEndsWithItsLastServer(t *testing.T) {
 // weirThat starts a weir that does one thing.
 func weirThat(t *testing.T, what, cache string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), role+"="+what, VariableCache+"="+cache)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd, bufio.NewScanner(out)
 }
@@ -510,10 +459,7 @@ func TestKillingAllWeirProcessesStopsServers(t *testing.T) {
 	if len(servers) != 2 {
 		t.Fatalf("servers %v; want one and its child", servers)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	var weirs []int
 	for _, pid := range descendants(cmd.Process.Pid) {
 		program, _ := os.Readlink("/proc/" + itoa(pid) + "/exe")
@@ -539,10 +485,7 @@ func TestKillingAllWeirProcessesStopsServers(t *testing.T) {
 func TestKeptSystemStaysUntilDown(t *testing.T) {
 	s := serving(t, "fake", 2)
 	registry := registry()
-	k, err := Keep(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(Keep(t.Context(), s))(t)
 	down := func() (bool, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()
@@ -580,10 +523,7 @@ func TestKeptSystemStaysUntilDown(t *testing.T) {
 
 func TestKilledKeeperStopsItsServers(t *testing.T) {
 	s := serving(t, "fake", 1)
-	k, err := Keep(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(Keep(t.Context(), s))(t)
 	_ = syscall.Kill(k.Keeper, syscall.SIGKILL)
 	until(t, "the server is gone", func() bool { return !alive(k.Processes[0].Pids[0]) })
 	until(t, "the lock is free", func() bool { k, _ := KeptNamed(s.Cache, "fake"); return k != nil && !k.Up })
@@ -592,10 +532,7 @@ func TestKilledKeeperStopsItsServers(t *testing.T) {
 	}
 	folders(t, 0)
 	// Leftovers do not block the next start.
-	again, err := Keep(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(Keep(t.Context(), s))(t)
 	if _, err := Down(t.Context(), s.Cache, again.Name); err != nil {
 		t.Error(err)
 	}
@@ -603,10 +540,7 @@ func TestKilledKeeperStopsItsServers(t *testing.T) {
 
 func TestKeptSystemExitIsReported(t *testing.T) {
 	s := serving(t, "fake", 1)
-	k, err := Keep(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(Keep(t.Context(), s))(t)
 	_ = syscall.Kill(k.Processes[0].Pids[0], syscall.SIGKILL)
 	until(t, "it says that it ended", func() bool { k, _ := KeptNamed(s.Cache, "fake"); return k != nil && k.Ended != "" && !k.Up })
 	folders(t, 0)
@@ -636,10 +570,7 @@ func TestFailedKeptSystemLeavesNothing(t *testing.T) {
 
 func TestNamedFindsSystem(t *testing.T) {
 	r := registry()
-	entries, err := Catalog(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(Catalog(r))(t)
 	if x, err := Named(entries, r, "nats"); err != nil || x.Definition.Name != "jetstream" {
 		t.Errorf("nats is asked by %q, %v; want the driver that its recipe names", x.Definition.Name, err)
 	}
@@ -667,9 +598,7 @@ func TestNamedFindsSystem(t *testing.T) {
 func TestServerExitReasonIsShort(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("all is lost ", 100)
-	if err := os.WriteFile(filepath.Join(dir, outputFile), []byte(long), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, outputFile), []byte(long), 0o600))
 	for script, want := range map[string]string{"exit 3": "exit status 3: all is lost all", "kill -9 $$": "signal: killed"} {
 		v := &server{unit: &unit{dir: dir}, err: exec.Command("sh", "-c", script).Run()}
 		got := v.whyShort()

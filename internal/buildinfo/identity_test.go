@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestVersionsIdentifyingSource(t *testing.T) {
@@ -45,10 +47,7 @@ func TestWeirAllNamesItself(t *testing.T) {
 }
 
 func TestBuildWithoutRevisionIsNamedByHash(t *testing.T) {
-	own, err := Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(Identity())(t)
 	if !regexp.MustCompile(`^[^@]+@[a-z0-9]+/[a-z0-9]+:[0-9a-f]{12}$`).MatchString(own) { // of a test's binary
 		t.Errorf("the identity is %q", own)
 	}
@@ -94,10 +93,7 @@ func TestBuildIDIsThatOfGo(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
 	}
-	f, err := Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Program())(t)
 	defer func() { _ = f.Close() }()
 	if got, err := buildID(f); err != nil || len(got) != len(id) {
 		t.Errorf("of this test: %q, %v", got, err)
@@ -106,14 +102,9 @@ func TestBuildIDIsThatOfGo(t *testing.T) {
 
 func TestFileNamesBuildWithoutID(t *testing.T) {
 	for _, text := range []string{"one", "two"} {
-		f, err := os.Create(filepath.Join(t.TempDir(), "program"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Create(filepath.Join(t.TempDir(), "program")))(t)
 		defer func() { _ = f.Close() }()
-		if _, err := f.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.WriteString(text))(t)
 		sum, err := fingerprint(f)
 		if want := sha256.Sum256([]byte(text)); err != nil || string(sum) != string(want[:]) {
 			t.Errorf("%s: %x, %v; want %x", text, sum, err, want)
@@ -128,30 +119,16 @@ func TestStrippedProgramIsTheSameBuild(t *testing.T) {
 		fmt.Println(id, err)
 		os.Exit(0)
 	}
-	f, err := Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Program())(t)
 	defer func() { _ = f.Close() }()
-	loaded, err := Stripped(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(loaded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	loaded := must.Get(Stripped(f))(t)
+	b := must.Get(io.ReadAll(loaded))(t)
+	st := must.Get(f.Stat())(t)
 	if runtime.GOOS == "linux" && int64(len(b)) >= st.Size() {
 		t.Errorf("%d of %d bytes are left", len(b), st.Size())
 	}
 	path := filepath.Join(t.TempDir(), "stripped")
-	if err := os.WriteFile(path, b, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, b, 0o700))
 	cmd := exec.Command(path, "-test.run", "^TestStrippedProgramIsTheSameBuild$")
 	cmd.Env = append(os.Environ(), "WEIR_PRINT_IDENTITY=1")
 	out, err := cmd.CombinedOutput()
@@ -159,15 +136,9 @@ func TestStrippedProgramIsTheSameBuild(t *testing.T) {
 	if got := strings.TrimSpace(string(out)); err != nil || got != own+" <nil>" {
 		t.Errorf("the stripped program is %q (%v); want %q", got, err, own)
 	}
-	again, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(os.Open(path))(t)
 	defer func() { _ = again.Close() }()
-	twice, err := Stripped(again)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twice := must.Get(Stripped(again))(t)
 	if c, err := io.ReadAll(twice); err != nil || !bytes.Equal(b, c) {
 		t.Errorf("stripped twice it differs: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -40,12 +41,9 @@ func Inaccessible(t testing.TB, ctx context.Context, axe string) (all []string) 
 	for _, scheme := range []string{"light", "dark"} {
 		var found []string
 		await := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
-		err := chromedp.Run(ctx, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+		must.Do(t, chromedp.Run(ctx, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
 			chromedp.Evaluate(`document.querySelectorAll("details").forEach((d) => { d.open = true; })`, nil),
-			chromedp.Evaluate(axe+"; true", nil), chromedp.Evaluate(serious, &found, await))
-		if err != nil {
-			t.Fatal(err)
-		}
+			chromedp.Evaluate(axe+"; true", nil), chromedp.Evaluate(serious, &found, await)))
 		for _, f := range found {
 			all = append(all, scheme+": "+f)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -34,9 +35,7 @@ func TestAWrittenScenarioIsTheSameRun(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			for file, b := range map[string]string{"run.yaml": text, "trace.txt": "0\n3ms\n3ms\n40ms\n"} {
-				if err := os.WriteFile(filepath.Join(dir, file), []byte(b), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, file), []byte(b), 0o644))
 			}
 			sent := map[string]uint64{}
 			for _, r := range []struct{ file, out string }{{"run.yaml", "a"}, {"a/scenario.yaml", "b"}} {
@@ -44,10 +43,7 @@ func TestAWrittenScenarioIsTheSameRun(t *testing.T) {
 				if code != int(OK) && code != int(Invalid) { // a busy host may make it invalid
 					t.Fatalf("%s: exit code %d; want 0 or 5\n%s", r.file, code, stderr)
 				}
-				saved, err := result.Read(filepath.Join(dir, r.out))
-				if err != nil {
-					t.Fatal(err)
-				}
+				saved := must.Get(result.Read(filepath.Join(dir, r.out)))(t)
 				sent[r.out] = saved.Result.MessagesAll.Scheduled
 			}
 			first, second := resolved(t, dir, "a/scenario.yaml"), resolved(t, dir, "b/scenario.yaml")
@@ -67,23 +63,15 @@ func TestAWrittenScenarioIsTheSameRun(t *testing.T) {
 
 func resolved(t *testing.T, dir, file string) *scenario.Scenario {
 	t.Helper()
-	registry, err := driver.NewRegistry(all.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(driver.NewRegistry(all.Definitions()...))(t)
 	var text []byte
 	if file != "" {
-		if text, err = os.ReadFile(filepath.Join(dir, file)); err != nil {
-			t.Fatal(err)
-		}
+		text = must.Get(os.ReadFile(filepath.Join(dir, file)))(t)
 	}
-	runs, err := scenario.Resolve(scenario.Inputs{
+	runs := must.Get(scenario.Resolve(scenario.Inputs{
 		File: file, Text: text, Drivers: registry, Dir: dir, ReadFile: os.ReadFile, Stat: os.Stat, ReadDir: os.ReadDir,
 		Env: func(string) (string, bool) { return "", false },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return runs[0]
 }
 
@@ -97,10 +85,7 @@ type message struct {
 
 func messages(t *testing.T, s *scenario.Scenario) []message {
 	t.Helper()
-	plan, err := schedule.New(s.Plan())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(schedule.New(s.Plan()))(t)
 	var all []message
 	for i, due := range plan.Due(schedule.Part{Index: 0, Count: 1}) {
 		all = append(all, message{i, due, plan.Producer(i), plan.Size(i)})

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/internal/view/layout"
@@ -92,10 +93,7 @@ func TestThePagesOnArticlesMatchStoredTables(t *testing.T) {
 		commands = append(commands, fmt.Sprintf("weir suite run %s --scale %v", name, r.Scale))
 		pictures = append(pictures, suitePage(t, suites, name)...)
 	}
-	there, err := filepath.Glob(filepath.Join(suites, "*.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := must.Get(filepath.Glob(filepath.Join(suites, "*.svg")))(t)
 	for _, file := range there {
 		if !slices.Contains(pictures, filepath.Base(file)) {
 			t.Errorf("%s is on no page: delete it", file)
@@ -131,14 +129,8 @@ func TestThePagesOnArticlesMatchStoredTables(t *testing.T) {
 // storedSuite reads the table of a suite.
 func storedSuite(t *testing.T, dir, name string) *suite.Report {
 	t.Helper()
-	all, _, err := series.ReadSuite(dir, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := suite.Named(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all, _ := must.Two(series.ReadSuite(dir, name))(t)
+	s := must.Get(suite.Named(name))(t)
 	for _, l := range all.Rows {
 		if !slices.ContainsFunc(s.Rows, func(r suite.Row) bool { return r.Name == l.Row }) || !slices.ContainsFunc(s.Systems, func(x suite.System) bool { return x.Name == l.System }) {
 			t.Errorf("%s has the row %q of %q, which the suite does not have: delete it", name, l.Row, l.System)
@@ -150,10 +142,7 @@ func storedSuite(t *testing.T, dir, name string) *suite.Report {
 // rowsOf says how many of a suite's rows ran.
 func rowsOf(t *testing.T, r *suite.Report) string {
 	t.Helper()
-	s, err := suite.Named(r.Suite.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(suite.Named(r.Suite.Name))(t)
 	ran := map[string]bool{}
 	for _, l := range r.Rows {
 		ran[l.Row] = true
@@ -189,23 +178,14 @@ func seen(t *testing.T, r *suite.Report, names []string) []string {
 // returns the names of the pictures.
 func suitePage(t *testing.T, dir, name string) (pictures []string) {
 	t.Helper()
-	stored, err := filepath.Abs(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Get(filepath.Abs(filepath.Join(dir, name)))(t)
 	made := t.TempDir()
 	if code, _, stderr := do(t, World{Dir: made}, "suite", "show", stored, "--markdown", "-o", name+".md"); code != int(OK) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	files, err := os.ReadDir(made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(made))(t)
 	for _, f := range files {
-		b, err := os.ReadFile(filepath.Join(made, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join(made, f.Name())))(t)
 		text := string(b)
 		if filepath.Ext(f.Name()) == ".md" {
 			text = generated + text

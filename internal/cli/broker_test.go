@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // brokenGo is a go in PATH that downloads a module of nothing, and hangs in the
@@ -50,9 +51,7 @@ func TestSignalDuringInstallOrStartCleansUp(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			bin := t.TempDir()
-			if err := os.WriteFile(filepath.Join(bin, "go"), []byte(strings.ReplaceAll(brokenGo, "STEP", c.step)), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(bin, "go"), []byte(strings.ReplaceAll(brokenGo, "STEP", c.step)), 0o755))
 			cache := t.TempDir()
 			f := &flight{args: c.args, on: c.on, then: func(p *os.Process) { _ = p.Signal(syscall.SIGINT) }, env: map[string]string{broker.VariableCache: cache, "PATH": first(bin)}}
 			if code := f.fly(t); code != int(Interrupted) || !strings.Contains(f.stderr.String(), c.want) {
@@ -74,9 +73,7 @@ func TestServerExitingAtOnceIsReported(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
 	text := strings.ReplaceAll(strings.ReplaceAll(brokenGo, "STEP", "none"), `never answer\nsleep 600`, `end at once\nexit 9`)
-	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(bin, "go"), []byte(text), 0o755))
 	for _, args := range [][]string{
 		{"run", "--driver", "jetstream", "--start", "process", "--out", "r"},
 		{"broker", "up", "nats"},

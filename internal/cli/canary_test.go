@@ -25,6 +25,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -116,23 +117,17 @@ func (f *flight) fly(t *testing.T) int {
 	f.dir = filepath.Join(t.TempDir(), "run")
 	temp := filepath.Join(filepath.Dir(f.dir), "temp")
 	for _, dir := range []string{f.dir, temp} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o755))
 	}
 	for name, text := range f.files {
-		if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
 	}
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Args = append([]string{"weir"}, f.args...) // by its name this binary is weir: see TestMain
 	if len(f.groups) > 0 {
 		// A shell goes there and becomes weir.
 		weir := filepath.Join(t.TempDir(), "weir")
-		if err := os.Symlink(self, weir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(self, weir))
 		const join = `set -e; while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"`
 		cmd = exec.CommandContext(t.Context(), "sh", slices.Concat([]string{"-c", join, "sh"}, f.groups, []string{"--", weir}, f.args)...)
 	}
@@ -142,9 +137,7 @@ func (f *flight) fly(t *testing.T) int {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
 	cmd.Stdout, cmd.Stderr = &f.stdout, &f.stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	if f.on != "" {
 		f.stderr.when(f.on, func() { f.then(cmd.Process) })
 	}
@@ -518,9 +511,7 @@ func TestLiteralSecretIsRejectedWithoutEcho(t *testing.T) {
 				args = []string{"run", "s.yaml"}
 			}
 			for name, text := range tt.files {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 			}
 			w := World{Args: slices.Concat(args, tt.args, short), Dir: dir, Stdout: &watch{}, Stderr: &watch{}, Drivers: all.Definitions()}
 			w.Env = func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }
@@ -545,10 +536,7 @@ func TestLiteralSecretIsRejectedWithoutEcho(t *testing.T) {
 // Makes one to three random typos in files with a misplaced secret: no error may quote a part of the file
 // that may be the secret.
 func TestTyposNeverLeakSecrets(t *testing.T) {
-	registry, err := driver.NewRegistry(all.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(driver.NewRegistry(all.Definitions()...))(t)
 	files := []string{
 		"weir: 1\nsystem:\n  driver: nats\n  options:\n    user: alice\n    password: " + canaryCore + "\n    confirm: flush\nload: {rate: 5/s}\n",
 		"weir: 1\nsystem: {driver: nats, options: {user: alice, token: \"" + canaryCore + "\", address: [\"nats://a:b@h:1\"]}}\n",

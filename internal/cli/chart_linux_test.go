@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
@@ -46,10 +47,7 @@ type container struct {
 // The pods of the chart as processes: what it renders is what this weir understands.
 func TestTheChartsPodsDoARun(t *testing.T) {
 	needs.Time(t)
-	text, err := os.ReadFile("../../deploy/helm/testdata/kept.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../deploy/helm/testdata/kept.yaml"))(t)
 	kinds := map[string]rendered{}
 	for manifests := yaml.NewDecoder(strings.NewReader(string(text))); ; {
 		var m rendered
@@ -60,10 +58,7 @@ func TestTheChartsPodsDoARun(t *testing.T) {
 		}
 		kinds[m.Kind] = m
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	at := free.Addr().String()
 	free.Close()
 	var puts atomic.Int32
@@ -79,15 +74,11 @@ func TestTheChartsPodsDoARun(t *testing.T) {
 	<-token.ended
 	secrets := map[string]string{"weir-fleet/join": token.stdout.String(), "bucket/url": bucket.URL + "/x", "broker/password": "p"}
 	results := filepath.Join(dir, "results")
-	if err := os.Mkdir(results, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(results, 0o700))
 	system := natsdtest.Start(t, func(*server.Options) {}).ClientURL()
 	scenario := strings.ReplaceAll(kinds["ConfigMap"].Data["scenario.yaml"], "nats://nats.brokers.svc:4222", system)
 	scenario = strings.ReplaceAll(scenario, "measure: 12s", "measure: 2s")
-	if err := os.WriteFile(filepath.Join(dir, "scenario.yaml"), []byte(scenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "scenario.yaml"), []byte(scenario), 0o600))
 	places := strings.NewReplacer("--fleet-wait=5m", "--fleet-wait=30s", "/scenario/", dir+"/", "/results", results, "/fleet", fleet, "=:7622", "="+at)
 	start := func(name, kind string, more ...string) *proc {
 		c := kinds[kind].Spec.Template.Spec.Containers[0]

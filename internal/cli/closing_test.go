@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/drivers/standard"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
@@ -119,10 +120,7 @@ func driverLines(t *testing.T, name string) string {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(file))(t)
 		n += strings.Count(string(b), "\n")
 		for line := range strings.Lines(string(b)) {
 			_, part, found := strings.Cut(strings.Trim(line, "\t\n\""), "github.com/weirmq/weir/drivers/internal/")
@@ -143,10 +141,7 @@ func driverLines(t *testing.T, name string) string {
 // peerRatios are what docs/results/peers.json has, by driver.
 func peerRatios(t *testing.T) map[string][]string {
 	t.Helper()
-	b, err := os.ReadFile("../../docs/results/peers.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("../../docs/results/peers.json"))(t)
 	var peers struct {
 		Rows []struct {
 			Name, What string

@@ -24,6 +24,7 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -199,13 +200,10 @@ func TestCompareScripts(t *testing.T) {
 func compared(t *testing.T, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	err := errors.Join(
+	must.Do(t, errors.Join(
 		makeSeries(filepath.Join(dir, "base"), 6, made{seed: 1, hour: 3}),
 		makeSeries(filepath.Join(dir, "slow"), 7, made{seed: 2, hour: 4, tail: 1_000_000, storage: "memory", invalid: 1}),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))
 	code, stdout, stderr := do(t, World{Dir: dir}, append([]string{"compare", "base", "slow"}, args...)...)
 	if code != int(OK) || stderr.String() != "" {
 		t.Fatalf("exit code %d: %s", code, stderr)
@@ -225,9 +223,7 @@ func TestTheComparisonAsMarkdown(t *testing.T) {
 // TestTheComparisonInColour paints what is worse, and nothing where colour is off.
 func TestTheComparisonInColour(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(makeSeries(filepath.Join(dir, "a"), 6, made{seed: 1}), makeSeries(filepath.Join(dir, "b"), 6, made{seed: 2, slow: 2})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(makeSeries(filepath.Join(dir, "a"), 6, made{seed: 1}), makeSeries(filepath.Join(dir, "b"), 6, made{seed: 2, slow: 2})))
 	w := World{Dir: dir, StdoutTerminal: true, Size: func() (int, int) { return 60, 20 }}
 	_, painted, _ := do(t, w, "compare", "a", "b", "--full")
 	_, plain, _ := do(t, w, "compare", "a", "b", "--full", "--no-color")
@@ -248,18 +244,10 @@ func TestTheComparisonInColour(t *testing.T) {
 func TestFolderNamesAreEscapedOnTerminal(t *testing.T) {
 	dir := t.TempDir()
 	evil := "\x1b[2Jx"
-	if err := errors.Join(makeSeries(filepath.Join(dir, "a"), 4, made{seed: 1}), makeSeries(filepath.Join(dir, "b"), 4, made{seed: 2})); err != nil {
-		t.Fatal(err)
-	}
-	found, err := result.Find(filepath.Join(dir, "b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(makeSeries(filepath.Join(dir, "a"), 4, made{seed: 1}), makeSeries(filepath.Join(dir, "b"), 4, made{seed: 2})))
+	found := must.Get(result.Find(filepath.Join(dir, "b")))(t)
 	for _, f := range found {
-		saved, err := result.Read(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		saved := must.Get(result.Read(f))(t)
 		saved.Result.System.Client = evil
 		saved.Result.System.Server.Version = evil
 		saved.Result.System.Server.Name = evil
@@ -317,10 +305,7 @@ func TestArgumentsAreEscapedOnTerminal(t *testing.T) {
 }
 
 func TestThePageListsCompareJSON(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "compare.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "formats", "compare.md")))(t)
 	_, section, _ := strings.Cut(string(page), "## weir compare --json")
 	var listed []string
 	for line := range strings.Lines(section) {
@@ -337,9 +322,7 @@ func TestThePageListsCompareJSON(t *testing.T) {
 		t.Errorf("docs/formats/compare.md (-prints +documented):\n%s", diff)
 	}
 	var v map[string]any
-	if err := json.Unmarshal([]byte(compared(t, "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(compared(t, "--json")), &v))
 	if v["schema"] != compare.Schema || v["weir"] == "" {
 		t.Errorf("schema %v, weir %v", v["schema"], v["weir"])
 	}

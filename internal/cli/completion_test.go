@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/commandline"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -54,9 +55,7 @@ func driversFrom(before, begin string) []string {
 func TestCompletionsAtCursor(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"core.yaml": "weir: 1\nsystem:\n  driver: nats\n", "odd.yaml": "driver: [\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	drivers := driversFrom("", "")
 	var levels []string
@@ -155,10 +154,7 @@ func TestEveryValueCompletesOrIsFreeForm(t *testing.T) {
 	verbs := &commands{}
 	verbs.Run.keys = commandline.NewKeys()
 	verbs.Run.Keys = verbs.Run.keys.Plugin()
-	parser, err := kong.New(verbs, kong.Name("weir"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must.Get(kong.New(verbs, kong.Name("weir")))(t)
 	known := func(v *kong.Value, where string) {
 		if !commandline.Completes(v) {
 			t.Errorf("%s: the value %s is in no row of valueKinds", where, v.Summary())
@@ -169,7 +165,7 @@ func TestEveryValueCompletesOrIsFreeForm(t *testing.T) {
 		keys[k.Path], keys[k.Short] = k, k
 	}
 	seen := 0
-	err = kong.Visit(parser.Model, func(v kong.Visitable, next kong.Next) error {
+	must.Do(t, kong.Visit(parser.Model, func(v kong.Visitable, next kong.Next) error {
 		node, ok := v.(*kong.Node)
 		if !ok || node.Hidden {
 			return next(nil)
@@ -192,10 +188,7 @@ func TestEveryValueCompletesOrIsFreeForm(t *testing.T) {
 			known(p, verb+" "+p.Name)
 		}
 		return next(nil)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if seen < 40 {
 		t.Errorf("saw %d flags: the walk is broken", seen)
 	}
@@ -244,13 +237,9 @@ func shell(t *testing.T, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = t.TempDir()
 	for _, f := range []string{"a.yaml", "c.txt", "my file.yml"} {
-		if err := os.WriteFile(filepath.Join(cmd.Dir, f), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(cmd.Dir, f), nil, 0o600))
 	}
-	if err := os.Mkdir(filepath.Join(cmd.Dir, "results"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(cmd.Dir, "results"), 0o750))
 	cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+cmd.Dir, "LC_ALL=C.UTF-8")
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -21,16 +22,10 @@ import (
 func TestTheCommandsInDocumentsRun(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("../.."))(t)
 	ran := 0
 	for _, doc := range documents(t, root) {
-		text, err := os.ReadFile(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(doc))(t)
 		lines := commandsOf(t, doc, string(text))
 		if len(lines) == 0 {
 			continue
@@ -40,9 +35,7 @@ func TestTheCommandsInDocumentsRun(t *testing.T) {
 		t.Run(filepath.ToSlash(name), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if err := os.CopyFS(filepath.Join(dir, "docs", "examples"), os.DirFS(filepath.Join(root, "docs", "examples"))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.CopyFS(filepath.Join(dir, "docs", "examples"), os.DirFS(filepath.Join(root, "docs", "examples"))))
 			for _, line := range lines {
 				follow(t, root, dir, line)
 			}
@@ -57,14 +50,8 @@ func TestTheCommandsInDocumentsRun(t *testing.T) {
 // be new, since an existing folder is an error.
 func TestDocumentsUseDistinctFolders(t *testing.T) {
 	t.Parallel()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tour, err := os.ReadFile(filepath.Join(root, "docs", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("../.."))(t)
+	tour := must.Get(os.ReadFile(filepath.Join(root, "docs", "README.md")))(t)
 	docs := []string{"README.md", "docs/README.md"}
 	for _, m := range regexp.MustCompile(`\]\((\w+\.md)\)`).FindAllStringSubmatch(string(tour), -1) {
 		if doc := "docs/" + m[1]; !slices.Contains(docs, doc) {
@@ -73,10 +60,7 @@ func TestDocumentsUseDistinctFolders(t *testing.T) {
 	}
 	out, first := regexp.MustCompile(` (?:--out|-o)[ =](\S+)`), map[string]string{}
 	for _, doc := range docs {
-		text, err := os.ReadFile(filepath.Join(root, doc))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(root, doc)))(t)
 		for _, line := range commandsOf(t, doc, string(text)) {
 			command, _, _ := strings.Cut(line, " # ")
 			for _, m := range out.FindAllStringSubmatch(command, -1) {
@@ -94,14 +78,8 @@ func TestDocumentsUseDistinctFolders(t *testing.T) {
 
 func TestGateDocumentShowsTheGateFile(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/gate.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gate, err := os.ReadFile("../../docs/examples/gate.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/gate.md"))(t)
+	gate := must.Get(os.ReadFile("../../docs/examples/gate.yaml"))(t)
 	if i := strings.Index(string(gate), "weir: 1\n"); i < 0 || !strings.Contains(string(page), "```yaml\n"+string(gate)[i:]+"```\n") {
 		t.Errorf("docs/gate.md does not show docs/examples/gate.yaml:\n%s", gate)
 	}
@@ -111,7 +89,7 @@ func TestGateDocumentShowsTheGateFile(t *testing.T) {
 func documents(t *testing.T, root string) []string {
 	t.Helper()
 	var docs []string
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -121,10 +99,7 @@ func documents(t *testing.T, root string) []string {
 			docs = append(docs, p)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return docs
 }
 
@@ -172,16 +147,12 @@ func follow(t *testing.T, root, dir, line string) {
 	}
 	command = testable(command, root)
 	before := filepath.Join(t.TempDir(), "before")
-	if err := os.CopyFS(before, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(before, os.DirFS(dir)))
 	code, out := try(t, dir, command)
 	// A host that stands still for seconds makes core NATS drop, and a system seem gone.
 	for again := 0; again < 2 && !slices.Contains(want, code) && (code == int(Lost) || code == int(Unreachable)); again++ {
 		t.Logf("%s: exit %d; once more\n%s", line, code, out)
-		if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(before))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(before))))
 		code, out = try(t, dir, command)
 	}
 	if !slices.Contains(want, code) {
@@ -253,13 +224,8 @@ func testable(line, root string) string {
 // withWeir returns a folder that holds this test binary as weir.
 func withWeir(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(dir, "weir")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(self, filepath.Join(dir, "weir")))
 	return dir
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view"
 )
 
@@ -34,9 +35,7 @@ func TestDoctorsExitCode(t *testing.T) {
 			e := &env{World: World{Stdout: out, Stderr: &watch{}, Env: func(string) (string, bool) { return "", false }, Dir: t.TempDir()}}
 			got := (&doctorCommand{Strict: c.strict, JSON: true}).diagnose(t.Context(), e, func(context.Context, host.CheckTarget) []host.Finding { return c.findings })
 			var d view.Diagnosis
-			if err := json.Unmarshal([]byte(out.String()), &d); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(out.String()), &d))
 			if got != c.want || d.Schema != "weir.doctor/v1" || len(d.Findings) != len(c.findings) {
 				t.Errorf("exit code %d; want %d\n%s", got, c.want, out)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 )
@@ -34,10 +35,7 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 		golden.File(t, filepath.Join(driverDocs, d.Name+".md"), p.Markdown())
 	}
 	golden.File(t, filepath.Join(driverDocs, "README.md"), l.Markdown())
-	entries, err := os.ReadDir(driverDocs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(driverDocs))(t)
 	for _, e := range entries {
 		if slices.Contains(want, e.Name()) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestDriverOnlyInWeirAllNamesCommand: wherever a driver is named, before
@@ -15,9 +16,7 @@ func TestDriverOnlyInWeirAllNamesCommand(t *testing.T) {
 	const self = "/tmp/go-build1/b001/exe/weir"
 	dir := t.TempDir()
 	scenario := "weir: 1\nload: {rate: 100/s}\nsystem:\n  driver: farmq\n"
-	if err := os.WriteFile(filepath.Join(dir, "a b.yaml"), []byte(scenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a b.yaml"), []byte(scenario), 0o600))
 	for _, tt := range []struct {
 		args []string
 		want string

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -85,14 +86,9 @@ func TestThePageSufficesToParseResult(t *testing.T) {
 				}
 			}
 			path := filepath.Join(dir, result.FileResult)
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(path))(t)
 			b = regexp.MustCompile(`"ns": 1?`).ReplaceAll(b, []byte(`"ns": 9`))
-			if err := os.WriteFile(path, b, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, b, 0o644))
 			if out, code := python(t, "read_result.py", dir, tt.tags[0]); code != 1 || !strings.Contains(out, "DIFFERENT") {
 				t.Errorf("with other percentiles in %s: exit code %d; want 1\n%s", result.FileResult, code, out)
 			}
@@ -101,10 +97,7 @@ func TestThePageSufficesToParseResult(t *testing.T) {
 }
 
 func TestThePageSufficesToParseHeader(t *testing.T) {
-	page, err := os.ReadFile("../../docs/formats/stamp.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/formats/stamp.md"))(t)
 	_, text, _ := strings.Cut(string(page), "```hex\n")
 	text, _, _ = strings.Cut(text, "```")
 	for _, tt := range []struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
@@ -114,9 +115,7 @@ func TestFleetGatheringErrorDecidesExitCode(t *testing.T) {
 func TestUnresumableRunNamesItsStateFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "runs"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "runs"), 0o700))
 	b, err := json.Marshal(fleet.Paused{
 		Schema: "weir.fleet-run/v1", Run: "abc", Scenario: []byte("weir: 1\nnonsense: 1\n"), Boot: pace.BootID(), EpochNS: 1,
 		Agents: make([]protocol.About, 1), Workers: make([]engine.Worker, 1), Epochs: make([]fleet.Epoch, 1),

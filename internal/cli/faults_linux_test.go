@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/internal/tcpreset"
 )
@@ -24,20 +25,14 @@ func traces(t *testing.T, dir string) string {
 	t.Helper()
 	found := []string{devices(t)}
 	for _, path := range []string{"/proc/self/mounts", "/proc/net/route", "/proc/net/fib_trie"} {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(path))(t)
 		for line := range strings.Lines(string(b)) {
 			if strings.Contains(line, dir) || strings.HasPrefix(path, "/proc/net/") {
 				found = append(found, line)
 			}
 		}
 	}
-	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	loops := must.Get(filepath.Glob("/sys/block/loop*/loop/backing_file"))(t)
 	for _, x := range loops {
 		if b, _ := os.ReadFile(x); strings.HasPrefix(string(b), dir) { // it may be gone meanwhile
 			found = append(found, string(b))
@@ -50,19 +45,11 @@ func traces(t *testing.T, dir string) string {
 func TestNothingOfAFaultIsLeft(t *testing.T) {
 	const each = 3 // 20 runs of each were done by hand; see docs/faults.md
 	networked(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	for _, check := range []func() error{tcpreset.Check, func() error { return broker.CheckDisks(t.Context()) }, broker.CheckSlowDisks, func() error { return clockstep.Check(self) }} {
-		if err := check(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, check())
 	}
-	cache, err := broker.CacheDir(os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(broker.CacheDir(os.LookupEnv))(t)
 	type killed struct {
 		name   string
 		fault  string

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/result"
@@ -38,10 +39,7 @@ func TestFIFOIsInTheResult(t *testing.T) {
 			if code != int(OK) && code != int(Invalid) { // a busy host may well make it invalid
 				t.Fatalf("exit code %v: %s", code, stderr)
 			}
-			saved, err := result.Read(filepath.Join(dir, "r"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			saved := must.Get(result.Read(filepath.Join(dir, "r")))(t)
 			cal := saved.Result.Host.Calibration
 			if cal == nil || cal.FIFO != tt.taken {
 				t.Fatalf("the calibration is %+v; want FIFO %v", cal, tt.taken)

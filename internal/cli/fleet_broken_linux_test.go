@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -107,10 +108,7 @@ func (f *sshFleet) brokenStarts(t *testing.T) []brokenStart {
 // for any text.
 func endings(t *testing.T) map[string][2]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/fleets.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/fleets.md"))(t)
 	all := map[string][2]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| ([^|]+) \\| ([0-9]+|killed) \\| (?:`([^|]+)`)? *\\|$").FindAllStringSubmatch(string(text), -1) {
 		all[m[1]] = [2]string{m[2], m[3]}
@@ -125,14 +123,8 @@ var progressLine = regexp.MustCompile(`(?m)^weir: [a-z]: .* \([0-9.]+ s\)\n`)
 // table in docs/fleets.md has it.
 func TestBrokenStartsBySSHLeaveNothing(t *testing.T) {
 	f := newSSHFleet(t)
-	key, err := os.ReadFile(f.path("b", "key.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	known, err := os.ReadFile(f.path("hub/root/.ssh/known_hosts"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(os.ReadFile(f.path("b", "key.pub")))(t)
+	known := must.Get(os.ReadFile(f.path("hub/root/.ssh/known_hosts")))(t)
 	f.write("hub/root/.ssh/known_hosts", string(known)+"wrong "+string(key))
 	f.write("hub/root/.ssh/config", "Host wrong unknown\n  HostName "+f.nets.Addr("a")+"\nHost wrong\n  HostKeyAlias wrong\nHost unknown\n  HostKeyAlias unknown\n"+
 		"Host jumped\n  HostName "+f.nets.Addr("b")+"\n  ProxyJump root@"+f.nets.Addr("a")+":2222\n")
@@ -152,9 +144,7 @@ func TestBrokenStartsBySSHLeaveNothing(t *testing.T) {
 		}
 		if way.cut != nil { // while the program is sent
 			for _, host := range []string{"a", "b"} {
-				if err := os.RemoveAll(f.path(host, "root/.cache")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.RemoveAll(f.path(host, "root/.cache")))
 			}
 		}
 		args := way.args

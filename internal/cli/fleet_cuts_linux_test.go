@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/result"
@@ -19,10 +20,7 @@ import (
 // cuttable skips the test if weir cannot partition nodes that share this machine's network.
 func cuttable(t *testing.T) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if err := netpartition.Check(t.Context(), self); err != nil {
 		needs.Host(t, "cuts", err)
 	}
@@ -31,14 +29,8 @@ func cuttable(t *testing.T) {
 // groupsOf are the control groups of the processes of servers below a folder.
 func groupsOf(t *testing.T, home string) (groups []string) {
 	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := netpartition.Path("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(filepath.Glob("/proc/[0-9]*/cgroup"))(t)
+	root := must.Get(netpartition.Path(""))(t)
 	for _, path := range all {
 		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) // it may be gone meanwhile
 		b, _ := os.ReadFile(path)
@@ -148,18 +140,12 @@ func TestHostsRefuseACut(t *testing.T) {
 	slow(t)
 	cuttable(t)
 	c := startFleet(t, "a", "b", "bk")
-	path, err := netpartition.Path("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(netpartition.Path(""))(t)
 	mount := path // the agent's own group, or one above
 	for !mounted(t, mount) {
 		mount = filepath.Dir(mount)
 	}
-	cache, err := broker.CacheDir(os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(broker.CacheDir(os.LookupEnv))(t)
 	script := fmt.Sprintf(`umount -l %s && exec "$0" "$@"`, mount)
 	c.start("bk", "agent bk", []string{"unshare", "--mount", "sh", "-c", script, c.weir, "agent", "--name", "bk", "--allow", "broker,faults", "--bind", c.hosts.Addr("bk")},
 		"WEIR_JOIN="+c.url, "WEIR_CACHE="+cache)

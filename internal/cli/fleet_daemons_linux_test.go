@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -30,10 +31,7 @@ func chronyd(t *testing.T) {
 		}
 		programs[i] = path
 	}
-	port, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := must.Get(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
 	at := port.LocalAddr().(*net.UDPAddr).Port
 	_ = port.Close() // chronyd's from here on
 	dir := filepath.Join(t.TempDir(), "chrony")
@@ -46,15 +44,11 @@ func chronyd(t *testing.T) {
 		"follower":  fmt.Sprintf("server 127.0.0.1 port %d iburst minpoll -2 maxpoll 0\nport 0\nbindcmdaddress %s\n", at, socket),
 	} {
 		conf := filepath.Join(dir, name)
-		if err := os.WriteFile(conf, []byte(text+"cmdport 0\nuser root\npidfile "+conf+".pid\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(conf, []byte(text+"cmdport 0\nuser root\npidfile "+conf+".pid\n"), 0o600))
 		cmd := exec.Command(programs[0], "-x", "-d", "-f", conf)
 		said := &watch{}
 		cmd.Stdout, cmd.Stderr = said, said
-		if err := startTied(cmd, func() error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, startTied(cmd, func() error { return nil }))
 		t.Cleanup(func() {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -64,9 +58,7 @@ func chronyd(t *testing.T) {
 		})
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexec %s -h %s \"$@\"\n", programs[1], socket)
-	if err := os.WriteFile(filepath.Join(dir, "chronyc"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "chronyc"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -96,18 +88,14 @@ func ptp4l(t *testing.T) {
 	for name, text := range map[string]string{"master": "priority1 100\nlogSyncInterval -3\nlogAnnounceInterval -2", "slave": "slaveOnly 1"} {
 		conf := filepath.Join(dir, name)
 		text = fmt.Sprintf("[global]\ntime_stamping software\nfree_running 1\nlogMinDelayReqInterval -3\nuds_address %s.sock\n%s\n", conf, text)
-		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(conf, []byte(text), 0o600))
 	}
 	cmd := exec.Command("unshare", "-n", "-p", "--fork", "--kill-child", "sh", "-ec",
 		`ip link add ptpm type veth peer name ptps; ip link set ptpm up; ip link set ptps up
 		ptp4l -2 -m -f "$0/master" -i ptpm & exec ptp4l -2 -m -f "$0/slave" -i ptps`, dir)
 	said := &watch{}
 	cmd.Stdout, cmd.Stderr = said, said
-	if err := startTied(cmd, func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, startTied(cmd, func() error { return nil }))
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // and so its child, the first process of the namespace
 		_ = cmd.Wait()
@@ -116,9 +104,7 @@ func ptp4l(t *testing.T) {
 		}
 	})
 	script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\" -s %s/slave.sock\n", pmc, dir)
-	if err := os.WriteFile(filepath.Join(dir, "pmc"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "pmc"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		got, err := host.PTP(t.Context())
@@ -161,10 +147,7 @@ func agreesWithDaemon(t *testing.T, daemon string) {
 	if code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	saved, err := result.Read(filepath.Join(dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(dir, "r")))(t)
 	for _, a := range saved.Result.Agents {
 		k := a.Clock.Daemon
 		switch {

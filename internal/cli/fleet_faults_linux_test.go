@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -165,10 +166,7 @@ func TestHostsFaultsAreUndone(t *testing.T) {
 func leftOf(t *testing.T, home string) (left []string) {
 	t.Helper()
 	for pattern, what := range map[string]string{"/proc/[0-9]*/cmdline": "process", "/sys/block/loop*/loop/backing_file": "disk", "/proc/self/mounts": "mount"} {
-		all, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(filepath.Glob(pattern))(t)
 		for _, path := range all {
 			if b, _ := os.ReadFile(path); strings.Contains(string(b), home) { // it may be gone meanwhile
 				left = append(left, what+" "+path)
@@ -202,10 +200,7 @@ func TestHostsRefuseFaults(t *testing.T) {
 func TestHostsFiguresSurviveClockStep(t *testing.T) {
 	slow(t)
 	c := startFleet(t, "a", "b")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if err := clockstep.Check(self); err != nil {
 		needs.Host(t, "ptrace", err)
 	}
@@ -241,9 +236,7 @@ func TestHostsFiguresSurviveClockStep(t *testing.T) {
 		if want := "clock of agent " + strings.Join(x.agents, ", "); !strings.Contains(strings.Join(strings.Fields(run.stdout.String()), " "), want) {
 			t.Errorf("%s: %q is not in\n%s", x.fault, want, &run.stdout)
 		}
-		if err := os.Rename(filepath.Join(c.dir, "r"), filepath.Join(c.dir, "r"+itoa(i))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(filepath.Join(c.dir, "r"), filepath.Join(c.dir, "r"+itoa(i))))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -52,10 +53,7 @@ func TestReplacementAgentForLostOne(t *testing.T) {
 	}
 	slices.Sort(folders)
 	for i, want := range []string{"a c", "a d"} {
-		saved, err := result.Read(filepath.Dir(folders[i]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		saved := must.Get(result.Read(filepath.Dir(folders[i])))(t)
 		r := saved.Result
 		var names []string
 		for _, a := range r.Agents {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -187,9 +188,7 @@ func TestHostsStopWithTheCoordinator(t *testing.T) {
 		if !r.Run.Interrupted || r.MessagesAll.Sent < 500 {
 			t.Errorf("after %d signals: interrupted %v, %+v", signals, r.Run.Interrupted, r.MessagesAll)
 		}
-		if err := os.RemoveAll(filepath.Join(c.dir, "r")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(c.dir, "r")))
 	}
 }
 
@@ -209,10 +208,7 @@ func TestHostsStartSystemOnOneHost(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(home, "weir-nats-*")); err != nil || len(left) > 0 {
 		t.Errorf("left when the run has ended: %v (%v)", left, err)
 	}
-	saved, err := result.Read(filepath.Join(c.dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(c.dir, "r")))(t)
 	if env, err := saved.Environment(); err != nil || env.System.Started == nil || env.System.Started.Agent != "b" || env.System.Started.Recipe != "nats" {
 		t.Errorf("environment %+v (%v)", env, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -19,9 +20,7 @@ func TestMatrixVariesNumberOfAgents(t *testing.T) {
 	agents(t, where, map[string]string{"a": "", "b": ""})
 	dir := t.TempDir()
 	const file = "weir: 1\nname: m\nsystem: {driver: nats}\nload: {rate: 200/s}\nwarmup: 200ms\nmeasure: 1s\nmatrix: {fleet.agents: [1, 2], fleet.producers: [3]}\n"
-	if err := os.WriteFile(filepath.Join(dir, "m.yaml"), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "m.yaml"), []byte(file), 0o600))
 	stdout, stderr := &watch{}, &watch{}
 	code := Main(t.Context(), World{
 		Args:   []string{"run", "m.yaml", "--fleet", "2", "--nats", where, "--address", server, "--consumers", "2", "--out", "m", "--quiet"},
@@ -32,10 +31,7 @@ func TestMatrixVariesNumberOfAgents(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	for n, folder := range map[int]string{1: "01-m-agents-1-producers-3", 2: "02-m-agents-2-producers-3"} {
-		saved, err := result.Read(filepath.Join(dir, "m", folder))
-		if err != nil {
-			t.Fatal(err)
-		}
+		saved := must.Get(result.Read(filepath.Join(dir, "m", folder)))(t)
 		r := saved.Result
 		if len(r.Agents) != n {
 			t.Errorf("%s: %d agents; want %d", folder, len(r.Agents), n)

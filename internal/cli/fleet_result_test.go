@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
@@ -68,32 +69,17 @@ func agents(t *testing.T, where string, wrong map[string]string) {
 func oneAgent(t *testing.T, where, name, how string) (end func()) {
 	t.Helper()
 	needs.Time(t)
-	address, err := admission.Parse(where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	drivers, err := driver.NewRegistry(all.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must.Get(admission.Parse(where))(t)
+	drivers := must.Get(driver.NewRegistry(all.Definitions()...))(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	build, err := buildinfo.Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	build := must.Get(buildinfo.Identity())(t)
 	a := &agent.Agent{
 		Address: address, Name: name, Labels: map[string]string{"zone": name}, Version: build, Drivers: drivers,
 		Env: func(string) (string, bool) { return "", false }, Log: slog.New(slog.DiscardHandler), Clock: pace.NewClock,
 	}
 	if how != "" {
-		w, err := pace.ParseWrong(how)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clock, err := pace.NewWrongClock(w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(pace.ParseWrong(how))(t)
+		clock := must.Get(pace.NewWrongClock(w))(t)
 		a.Clock, a.OwnTime = func() *pace.Clock { return clock }, true
 	}
 	var running sync.WaitGroup
@@ -129,10 +115,7 @@ func TestFleetRunIsWrittenCompletely(t *testing.T) {
 	if err := errors.Join(resulttest.Check(filepath.Join(dir, "r")), judgedAgain(filepath.Join(dir, "r"))); err != nil {
 		t.Error(err)
 	}
-	saved, err := result.Read(filepath.Join(dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(dir, "r")))(t)
 	r := saved.Result
 	if m := r.MessagesAll; m.Scheduled != 1250 || m.Sent != 1250 || m.Confirmed != 1250 || m.Delivered != 1250 {
 		t.Errorf("%+v", m)
@@ -163,10 +146,7 @@ func TestFleetRunIsWrittenCompletely(t *testing.T) {
 	if r.Latency.Send.Response.ClockBoundNS != nil || r.Host.Usage != nil || r.Host.Pacers != a.Host.Pacers+b.Host.Pacers || a.Host.Usage == nil || a.Host.Hiccups == nil {
 		t.Errorf("hosts %+v; %+v, %+v", r.Host, a.Host, b.Host)
 	}
-	env, err := saved.Environment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(saved.Environment())(t)
 	if len(env.Hosts) != 2 || env.Hosts[0].Agent != "a" || env.Hosts[1].Agent != "b" || env.Hosts[1].Hostname == "" {
 		t.Errorf("hosts %+v", env.Hosts)
 	}
@@ -226,10 +206,7 @@ func TestAFleetSearchesForTheCapacity(t *testing.T) {
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%s: %v, %v\n%s%s", probe, found, err, stdout, stderr)
 		}
-		saved, err := result.Read(found[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		saved := must.Get(result.Read(found[0]))(t)
 		if len(saved.Result.Agents) != 2 {
 			t.Errorf("%s: %d agents; want 2", probe, len(saved.Result.Agents))
 		}

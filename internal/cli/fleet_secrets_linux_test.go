@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/weirmq/weir/internal/latch"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
@@ -74,10 +75,7 @@ func (w *wire) bytes() []byte {
 // tap lays a wire to a server.
 func tap(t *testing.T, to string) *wire {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w := &wire{at: l.Addr().String()}
 	var all sync.WaitGroup
 	t.Cleanup(func() { l.Close(); all.Wait() })
@@ -133,14 +131,10 @@ func TestFleetSecretsNeverSentOrStored(t *testing.T) {
 			dirs := map[string]string{}
 			for _, name := range []string{"coordinator", "a", "b"} {
 				dirs[name] = filepath.Join(root, name)
-				if err := os.Mkdir(dirs[name], 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Mkdir(dirs[name], 0o700))
 			}
 			nest := filepath.Join(t.TempDir(), "nest.txt")
-			if err := os.WriteFile(nest, []byte(canary+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(nest, []byte(canary+"\n"), 0o600))
 			reference := "'" + way.reference + "'"
 			allow, env := []string{"--allow-env", "OTHER,NEST"}, []string{"NEST=" + canary}
 			if way.reference == "" {
@@ -152,9 +146,7 @@ func TestFleetSecretsNeverSentOrStored(t *testing.T) {
 					"topology: {producers: 2, consumers: 2}\nload: {rate: 200/s}\nmessage: {payload: {file: body.bin}}\nwarmup: 0s\nmeasure: 5s\ndrain: 60s\n",
 				"body.bin": strings.Repeat(mark, 8),
 			} {
-				if err := os.WriteFile(filepath.Join(dirs["coordinator"], name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dirs["coordinator"], name), []byte(text), 0o600))
 			}
 			for _, name := range []string{"a", "b"} {
 				launched(t, weir, "agent "+name, dirs[name], nil, env, append([]string{"agent", "--join", at, "--name", name, "--dir", "own"}, allow...)...)
@@ -182,10 +174,7 @@ func TestFleetSecretsNeverSentOrStored(t *testing.T) {
 			if code := again.end(t); code != int(OK) && code != int(Invalid) {
 				t.Fatalf("exit code %d", code)
 			}
-			r, err := result.Read(filepath.Join(dirs["coordinator"], "r"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(result.Read(filepath.Join(dirs["coordinator"], "r")))(t)
 			if m := r.Result.MessagesAll; m.Scheduled != 1000 || m.Sent != 1000 || m.Failed > 0 {
 				t.Errorf("%+v; want 1000 sent", m)
 			}
@@ -212,10 +201,7 @@ func TestFleetSecretsNeverSentOrStored(t *testing.T) {
 func TestAgentRejectsWhatItDoesNotAllow(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var came atomic.Int64
 	done := make(chan struct{})
 	go func() {
@@ -233,13 +219,8 @@ func TestAgentRejectsWhatItDoesNotAllow(t *testing.T) {
 	weir := filepath.Join(withWeir(t), "weir")
 	dir := t.TempDir()
 	nest := filepath.Join(dir, "nest.txt")
-	if err := os.WriteFile(nest, []byte("from the file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(nest, []byte("from the file"), 0o600))
+	free := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	at := free.Addr().String()
 	free.Close()
 	launched(t, weir, "agent all", dir, nil, []string{"NEST=x"}, "agent", "--join", "weir://"+at, "--name", "all", "--allow-env", "NEST", "--allow-file", nest+",ca.pem")
@@ -294,10 +275,7 @@ func TestFleetWorkersUseTheUsersSecrets(t *testing.T) {
 	if code := f.fly(t); code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d\n%s", code, &f.stderr)
 	}
-	r, err := result.Read(filepath.Join(f.dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(result.Read(filepath.Join(f.dir, "r")))(t)
 	if m := r.Result.MessagesAll; m.Sent != 200 || m.Delivered != 200 {
 		t.Errorf("%+v; want 200 sent and delivered", m)
 	}
@@ -319,27 +297,18 @@ func TestTwoUsersOnHostAreIsolated(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	weir, own, theirs := filepath.Join(base, "weir"), filepath.Join(base, "own"), filepath.Join(base, "theirs")
 	if out, err := exec.Command("cp", self, weir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, dir := range []string{own, theirs} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o700))
 	}
 	for path, mode := range map[string]os.FileMode{base: 0o755, weir: 0o755} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 	}
-	if err := os.Chown(theirs, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(theirs, nobody, nobody))
 	keep := filepath.Join(own, ".local/state/weir/fleet")
 	for _, tt := range []struct {
 		name           string
@@ -352,10 +321,7 @@ func TestTwoUsersOnHostAreIsolated(t *testing.T) {
 		{"a coordinator of another", theirs, other, theirs, own, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			at := l.Addr().String()
 			l.Close()
 			run := launched(t, weir, "coordinator", tt.coordinator, tt.by, nil, "run", "--fleet", "1", "--listen", at, "--driver", "noop", "--rate", "100/s", "--warmup", "0s", "--measure", "1s", "--out", "r")
@@ -377,9 +343,7 @@ func TestTwoUsersOnHostAreIsolated(t *testing.T) {
 			if strings.Contains(run.stderr.String(), "stranger") || strings.Contains(run.stderr.String(), "thief") {
 				t.Errorf("the other user's agent came in:\n%s", &run.stderr)
 			}
-			if err := os.RemoveAll(filepath.Join(tt.coordinator, "r")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(filepath.Join(tt.coordinator, "r")))
 		})
 	}
 	err = filepath.WalkDir(keep, func(path string, d os.DirEntry, err error) error {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/survey"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -56,52 +57,32 @@ func newSSHFleet(t *testing.T) *sshFleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(f.base) })
-	if err := os.Chmod(f.base, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(f.base, 0o755))
+	self := must.Get(os.Executable())(t)
 	f.weir = filepath.Join(f.base, "weir")
 	if out, err := exec.Command("cp", self, f.weir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, args := range []string{"addr add 10.78.0.1/32 dev lo", "link set lo up"} {
-		if err := ip(f.nets.host("hub").space, args); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ip(f.nets.host("hub").space, args))
 	}
 	for _, dir := range []string{"hub/root/.ssh", "hub/tmp"} {
-		if err := os.MkdirAll(f.path(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(f.path(dir), 0o700))
 	}
 	f.keygen("hub/root/.ssh/id_ed25519")
-	key, err := os.ReadFile(f.path("hub/root/.ssh/id_ed25519.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(os.ReadFile(f.path("hub/root/.ssh/id_ed25519.pub")))(t)
 	f.write("authorized", string(key))
-	passwd, err := os.ReadFile("/etc/passwd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	passwd := must.Get(os.ReadFile("/etc/passwd"))(t)
 	if _, err := user.Lookup("sshd"); err != nil { // that sshd gives its rights up to
 		passwd = append(passwd, "sshd:x:4322:65534::/run/sshd:/usr/sbin/nologin\n"...)
 	}
 	f.write("passwd", string(passwd)+fmt.Sprintf("bench:x:%d:%[1]d::/home/bench:/bin/sh\nlocked:x:%[1]d:%[1]d::/home/bench:/usr/sbin/nologin\n", sshUser))
 	f.write("uname", "#!/bin/sh\ncase $1 in -m) echo aarch64;; *) echo Linux;; esac\n")
-	if err := os.Chmod(f.path("uname"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(f.path("uname"), 0o755))
 	known := ""
 	for _, name := range []string{"a", "b", "c"} {
 		f.keygen(name + "/key")
-		key, err := os.ReadFile(f.path(name, "key.pub"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(os.ReadFile(f.path(name, "key.pub")))(t)
 		known += f.nets.Addr(name) + " " + string(key)
 		f.boot(name)
 	}
@@ -455,16 +436,11 @@ func TestHostsBySSH(t *testing.T) {
 // ran checks a result, and removes it.
 func (f *sshFleet) ran(t *testing.T, agents int, sent uint64) {
 	t.Helper()
-	r, err := result.Read(f.path("hub/r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(result.Read(f.path("hub/r")))(t)
 	if m := r.Result.MessagesAll; len(r.Result.Agents) != agents || m.Sent != sent {
 		t.Errorf("%d agents sent %d; want %d and %d", len(r.Result.Agents), m.Sent, agents, sent)
 	}
-	if err := os.RemoveAll(f.path("hub/r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(f.path("hub/r")))
 }
 
 // Connections, hosts and weir itself end in the middle of a run: the rest ends, too.
@@ -507,9 +483,7 @@ func TestSSHHostsLostDuringRun(t *testing.T) {
 	p.signal(t, syscall.SIGINT)
 	ended(p, Interrupted)
 	f.nothing(t, "after an interrupted run")
-	if err := os.RemoveAll(f.path("hub/r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(f.path("hub/r")))
 
 	// Each ssh to b is killed.
 	p = run()
@@ -537,9 +511,7 @@ func TestSSHHostsLostDuringRun(t *testing.T) {
 	f.nothing(t, "after ssh was killed")
 
 	// weir is killed, and with it the pipes to ssh.
-	if err := os.RemoveAll(f.path("hub/r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(f.path("hub/r")))
 	p = run()
 	if tokens := f.tokens(); len(tokens) != 1 {
 		t.Errorf("in a run: tokens %+v; want its own", tokens)
@@ -558,16 +530,12 @@ func TestSSHHostsLostDuringRun(t *testing.T) {
 	}
 
 	// b is turned off. What the killed weir left is gone with the next one.
-	if err := os.RemoveAll(f.path("hub/r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(f.path("hub/r")))
 	p = run()
 	f.off("b")
 	ended(p, Invalid, Unreachable)
 	f.boot("b")
-	if err := os.RemoveAll(f.path("hub/r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(f.path("hub/r")))
 	if left, err := filepath.Glob(f.path("hub/state/ssh-*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -23,27 +24,12 @@ func TestSurveyDoesNotLeakItsToken(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	dir := t.TempDir()
-	keep, err := admission.Open(dir, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := keep.New(time.Hour, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	build, err := buildinfo.Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.Open(t.Context(), fleet.Options{Keep: keep, Dir: filepath.Join(dir, "run"), Version: build})
-	if err != nil {
-		t.Fatal(err)
-	}
+	keep := must.Get(admission.Open(dir, time.Now()))(t)
+	token := must.Get(keep.New(time.Hour, time.Now()))(t)
+	build := must.Get(buildinfo.Identity())(t)
+	f := must.Get(fleet.Open(t.Context(), fleet.Options{Keep: keep, Dir: filepath.Join(dir, "run"), Version: build}))(t)
 	defer f.Close()
-	at, err := admission.Parse(f.JoinURL() + "?pin=" + keep.Pin().String() + "&token=" + token.Reveal())
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(admission.Parse(f.JoinURL() + "?pin=" + keep.Pin().String() + "&token=" + token.Reveal()))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	a := &agent.Agent{Address: at, Name: "a", Version: build, Clock: pace.NewClock, Env: func(string) (string, bool) { return "", false }}
@@ -53,9 +39,7 @@ func TestSurveyDoesNotLeakItsToken(t *testing.T) {
 		cancel()
 		<-ended
 	}()
-	if err := f.Await(t.Context(), fleet.Want{Agents: 1}, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Await(t.Context(), fleet.Want{Agents: 1}, time.Minute))
 	for _, args := range [][]string{
 		{"fleet", "status", "--json", "--listen", at.Host},
 		{"fleet", "status", "--json", "--nats", at.Reveal()},
@@ -79,9 +63,7 @@ func TestSurveyDoesNotLeakItsToken(t *testing.T) {
 			continue
 		}
 		var v any
-		if err := json.Unmarshal([]byte(stdout.String()), &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(stdout.String()), &v))
 		for _, path := range printed(v, "") {
 			if !strings.Contains(path, "labels") && !listed(t, args[1], path) {
 				t.Errorf("weir fleet %s --json prints %s, which docs/formats/verbs.md does not list", args[1], path)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -30,9 +31,7 @@ func TestAnAgentInATimeNamespace(t *testing.T) {
 	far.Dir, far.Env = dir, append(os.Environ(), "TMPDIR="+t.TempDir())
 	said := &watch{}
 	far.Stdout, far.Stderr = said, said
-	if err := startTied(far, func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, startTied(far, func() error { return nil }))
 	t.Cleanup(func() {
 		_ = far.Process.Kill()
 		_ = far.Wait()
@@ -49,10 +48,7 @@ func TestAnAgentInATimeNamespace(t *testing.T) {
 	if code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d\n%s%s\n%s", code, stdout, stderr, said)
 	}
-	saved, err := result.Read(filepath.Join(dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(dir, "r")))(t)
 	r := saved.Result
 	if m := r.MessagesAll; m.Scheduled != 500 || m.Delivered != 500 {
 		t.Errorf("%+v", m)

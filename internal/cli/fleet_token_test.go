@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // tokened runs weir fleet token with a keep of its own.
@@ -38,32 +39,17 @@ func tokened(t *testing.T, dir string, args ...string) (stdout, stderr *watch) {
 func TestTokenAdmitsAgentWithoutLeaking(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	keep, err := admission.Open(filepath.Join(dir, "keep"), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	keep := must.Get(admission.Open(filepath.Join(dir, "keep"), time.Now()))(t)
 	log := &watch{}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	h, err := hub.Start(ctx, hub.Options{Keep: keep, Dir: filepath.Join(dir, "hub"), Log: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(hub.Start(ctx, hub.Options{Keep: keep, Dir: filepath.Join(dir, "hub"), Log: logger}))(t)
 	defer h.Close()
 	stdout, stderr := tokened(t, filepath.Join(dir, "keep"), "--listen", h.Addr())
-	a, err := admission.Parse(strings.TrimSuffix(stdout.String(), "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := admission.NewSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc, err := hub.Dial(ctx, a, self, "agent-1", logger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(admission.Parse(strings.TrimSuffix(stdout.String(), "\n")))(t)
+	self := must.Get(admission.NewSelf())(t)
+	nc := must.Get(hub.Dial(ctx, a, self, "agent-1", logger))(t)
 	defer nc.Close()
 	list, listErr := tokened(t, filepath.Join(dir, "keep"), "--list")
 	gone, goneErr := tokened(t, filepath.Join(dir, "keep"), "--revoke", a.Token.ID())
@@ -75,10 +61,7 @@ func TestTokenAdmitsAgentWithoutLeaking(t *testing.T) {
 		t.Errorf("who came in before: %v; want it to stay in\n%s", err, goneErr)
 	}
 	mac := a.Token.Reveal()[strings.LastIndex(a.Token.Reveal(), ".")+1:]
-	raw, err := base64.RawURLEncoding.DecodeString(mac)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(base64.RawURLEncoding.DecodeString(mac))(t)
 	seen := func(what, text string) {
 		for how, form := range map[string]string{"plain": mac[4:36], "in hexadecimal": hex.EncodeToString(raw[4:28]), "as bytes": string(raw[4:28])} {
 			if strings.Contains(text, form) {
@@ -115,9 +98,7 @@ func TestThePageListsTokenJSON(t *testing.T) {
 	for _, args := range [][]string{{"--json", "--listen", "h:1"}, {"--list", "--json"}} {
 		stdout, _ := tokened(t, dir, args...)
 		var v map[string]any
-		if err := json.Unmarshal([]byte(stdout.String()), &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(stdout.String()), &v))
 		for _, path := range printed(v, "") {
 			if !slices.Contains(page, path) {
 				t.Errorf("weir fleet token --json prints %s, which docs/formats/verbs.md does not list", path)

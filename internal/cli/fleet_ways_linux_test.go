@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -16,9 +17,7 @@ import (
 // weir goes through it, and it stays.
 func TestHostsBehindAJumpHost(t *testing.T) {
 	f := newSSHFleet(t)
-	if err := ip(f.nets.host("hub").space, "route add unreachable "+f.nets.Addr("c")+"/32"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ip(f.nets.host("hub").space, "route add unreachable "+f.nets.Addr("c")+"/32"))
 	jump := "root@" + f.nets.Addr("b")
 	f.write("hub/root/.ssh/config", "Host inner\n  HostName "+f.nets.Addr("c")+"\n  User root\n  ProxyJump "+jump+
 		"\nHost *\n  ControlMaster auto\n  ControlPath /root/.ssh/own-%C\n  ControlPersist yes\n")
@@ -55,10 +54,7 @@ func TestHostsByAnsible(t *testing.T) {
 	if _, err := exec.LookPath("ansible-playbook"); err != nil {
 		needs.Host(t, "ansible", err)
 	}
-	role, err := filepath.Abs("../../deploy/ansible")
-	if err != nil {
-		t.Fatal(err)
-	}
+	role := must.Get(filepath.Abs("../../deploy/ansible"))(t)
 	token := f.command("fleet", "token", "--listen", sshListen)
 	if code := token.end(t); code != int(OK) {
 		t.Fatalf("exit code %d: %s", code, &token.stderr)

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
@@ -39,14 +40,10 @@ func TestTheGatesOfBuildServers(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
 				file := "weir: 1\nsystem: {driver: chan}\nload: {rate: 100/s}\nwarmup: 0s\nmeasure: 300ms\nslo: [\"" + run.slo + "\"]\n"
-				if err := os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte(file), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte(file), 0o644))
 				for _, name := range []string{"weir-result/report.html", "weir.md"} { // of a job before
 					path := filepath.Join(dir, name)
-					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("old"), 0o644)); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("old"), 0o644)))
 				}
 				code, said := 0, ""
 				for _, step := range server.steps(t) {
@@ -94,17 +91,12 @@ func TestTheWorkflowGatesTheBuildUnderTest(t *testing.T) {
 	ofDeploy(t, "github/example.yml", &flow)
 	dir := t.TempDir()
 	server := natsdtest.Start(t, func(o *natsserver.Options) { o.JetStream, o.StoreDir, o.ServerName = true, t.TempDir(), "the-build" })
-	gate, err := os.ReadFile("../../docs/examples/gate.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	gate := must.Get(os.ReadFile("../../docs/examples/gate.yaml"))(t)
 	// The build is there when the step has ended.
 	at := strings.TrimPrefix(server.ClientURL(), "nats://")
 	script := "#!/bin/sh\nset -e\nexec 3<>/dev/tcp/" + strings.Replace(at, ":", "/", 1) + "\ntouch started\n"
 	script = strings.Replace(script, "/bin/sh", "/usr/bin/env bash", 1)
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "gate.yaml"), gate, 0o644), os.WriteFile(filepath.Join(dir, "start-broker.sh"), []byte(script), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(filepath.Join(dir, "gate.yaml"), gate, 0o644), os.WriteFile(filepath.Join(dir, "start-broker.sh"), []byte(script), 0o755)))
 	code, said, with := 0, "", map[string]string{}
 	for _, step := range flow.Jobs["gate"].Steps {
 		commands := []string{step.Run}
@@ -189,11 +181,6 @@ func jobSteps(t *testing.T) []string {
 
 func ofDeploy(t *testing.T, name string, into any) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("../../deploy/ci", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(b, into); err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("../../deploy/ci", name)))(t)
+	must.Do(t, yaml.Unmarshal(b, into))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -75,13 +76,11 @@ func TestSuggestedRepeatCommandForSingleRunsWorks(t *testing.T) {
 func TestCommandAddsMissingRunsToFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		makeSeries(filepath.Join(dir, "all invalid"), 6, made{seed: 1, invalid: 6}),
 		makeSeries(filepath.Join(dir, "enough"), 6, made{seed: 2, hour: 1}),
 		makeSeries(filepath.Join(dir, "few"), 3, made{seed: 3, hour: 2}),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	const adds = "this adds runs, and compares again:\n"
 	const generic = "weir run FILE --repeat N makes a series of runs, in a folder that is a side; weir run --append DIR --repeat N adds runs to it\n"
 	for args, want := range map[string]string{
@@ -106,9 +105,7 @@ func TestCommandAddsRunsToMatrixSides(t *testing.T) {
 	needs.Time(t)
 	dir := t.TempDir()
 	matrix := "weir: 1\nname: m\nsystem: {driver: chan}\nload: {rate: max}\nwarmup: 0s\nmessages: 500\nmatrix: {message.size: [64B, 128B, 256B]}\n"
-	if err := os.WriteFile(filepath.Join(dir, "m.yaml"), []byte(matrix), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "m.yaml"), []byte(matrix), 0o600))
 	if code, _, stderr := do(t, World{Dir: dir}, "run", "m.yaml", "--out", "m"); code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
@@ -140,10 +137,7 @@ func TestAReportIsJSONToo(t *testing.T) {
 		code, stdout, stderr := do(t, World{Dir: dir}, append([]string{"report"}, strings.Fields(args)...)...)
 		text := stdout.String()
 		if strings.Contains(args, "-o") {
-			b, err := os.ReadFile(filepath.Join(dir, "r.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(filepath.Join(dir, "r.json")))(t)
 			text = string(b)
 		}
 		objects := 0

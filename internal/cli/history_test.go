@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/history"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // remembered makes a folder of runs in which the tail grows by a millisecond from the 13th
@@ -21,13 +22,10 @@ import (
 func remembered(t *testing.T, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	err := errors.Join(
+	must.Do(t, errors.Join(
 		makeSeries(filepath.Join(dir, "nights", "a"), 12, made{seed: 1, hour: 3}),
 		makeSeries(filepath.Join(dir, "nights", "b"), 9, made{seed: 2, hour: 4, tail: 1_000_000, storage: "memory", invalid: 1}),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))
 	code, stdout, stderr := do(t, World{Dir: dir}, append([]string{"history", "nights"}, args...)...)
 	if code != int(Missed) || stderr.String() != "" {
 		t.Fatalf("exit code %d, want %d: %s", code, Missed, stderr)
@@ -55,10 +53,7 @@ func TestHistoryHTMLChartsChangedFigures(t *testing.T) {
 }
 
 func TestThePageListsHistoryJSON(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "history.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "formats", "history.md")))(t)
 	_, section, _ := strings.Cut(string(page), "## weir history --json")
 	var listed []string
 	for line := range strings.Lines(section) {
@@ -75,9 +70,7 @@ func TestThePageListsHistoryJSON(t *testing.T) {
 		t.Errorf("docs/formats/history.md (-prints +documented):\n%s", diff)
 	}
 	var v map[string]any
-	if err := json.Unmarshal([]byte(remembered(t, "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(remembered(t, "--json")), &v))
 	for _, path := range printed(v, "") {
 		if !slices.Contains(listed, path) {
 			t.Errorf("--json prints %s, which docs/formats/history.md does not list", path)

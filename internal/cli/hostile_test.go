@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/commandline"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -53,16 +54,11 @@ func TestNoValueOfAFlagPanics(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := alone(t)
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	verbs := &commands{}
 	verbs.Run.keys = commandline.NewKeys()
 	verbs.Run.Keys = verbs.Run.keys.Plugin()
-	parser, err := kong.New(verbs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must.Get(kong.New(verbs))(t)
 	tried := 0
 	for _, leaf := range parser.Model.Leaves(false) {
 		for _, flags := range leaf.AllFlags(false) {
@@ -96,9 +92,7 @@ func TestNoValueOfAFlagPanics(t *testing.T) {
 // tests reading such files; this tests what the verbs do with the rest of the folder.
 func TestNoFolderOfResultsPanics(t *testing.T) {
 	dir := alone(t)
-	if err := makeSeries(filepath.Join(dir, "good"), 2, made{seed: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, makeSeries(filepath.Join(dir, "good"), 2, made{seed: 1}))
 	runs, err := filepath.Glob(filepath.Join(dir, "good", "*"))
 	if err != nil || len(runs) != 2 {
 		t.Fatal(runs, err)
@@ -106,10 +100,7 @@ func TestNoFolderOfResultsPanics(t *testing.T) {
 	tried := 0
 	for _, name := range []string{result.FileResult, result.FileIntervals, result.FileScenario, result.FileEnvironment} {
 		path := filepath.Join(runs[0], name)
-		whole, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Get(os.ReadFile(path))(t)
 		contents := [][]byte{nil, {0}, []byte("{}"), []byte("null"), []byte("\x1b[2J"), bytes.Repeat([]byte("["), 1<<14), append(bytes.Clone(whole), whole...)}
 		for i := range 4 {
 			contents = append(contents, whole[:i*len(whole)/4])
@@ -118,27 +109,17 @@ func TestNoFolderOfResultsPanics(t *testing.T) {
 			contents = append(contents, changed)
 		}
 		for _, b := range contents {
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, b, 0o600))
 			secluded(t.Context(), t, dir, "report", runs[0])
 			secluded(t.Context(), t, dir, "compare", "good", "good")
 			tried++
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
+		must.Do(t, syscall.Mkfifo(path, 0o600))
 		secluded(t.Context(), t, dir, "report", "good")
 		secluded(t.Context(), t, dir, "compare", "good", "good")
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, whole, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
+		must.Do(t, os.WriteFile(path, whole, 0o600))
 	}
 	if tried < 60 {
 		t.Errorf("only %d folders were tried", tried)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/latch"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -44,17 +45,12 @@ type proc struct {
 func startFleet(t *testing.T, agents ...string) *testFleet {
 	t.Helper()
 	c := &testFleet{t: t, hosts: newNetHosts(t, append([]string{"hub", "broker"}, agents...)...), dir: t.TempDir()}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	// By its name this binary is weir, or the server: see TestMain.
 	bin := t.TempDir()
 	c.weir = filepath.Join(bin, "weir")
 	for _, name := range []string{"weir", "natsserver", "otherweir"} {
-		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(self, filepath.Join(bin, name)))
 	}
 	// Before dismiss, so that they are removed after it; not in dir, where what weir
 	// has written is looked at.
@@ -187,11 +183,7 @@ var measuredFor = regexp.MustCompile(`measuring, ([^;,]+) of ([^;,]+);`)
 func (p *proc) untilLeft(t *testing.T, most int) {
 	t.Helper()
 	span := func(s string) time.Duration {
-		d, err := time.ParseDuration(strings.NewReplacer(" ", "", "min", "m").Replace(s))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
+		return must.Get(time.ParseDuration(strings.NewReplacer(" ", "", "min", "m").Replace(s)))(t)
 	}
 	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		ended := latch.Closed(p.ended)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -19,18 +20,10 @@ import (
 // key that is added needs nothing here.
 func TestEveryKeyIsDocumentedEverywhere(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/formats/scenario.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile("../../docs/formats/scenario.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/formats/scenario.md"))(t)
+	b := must.Get(os.ReadFile("../../docs/formats/scenario.schema.json"))(t)
 	var schema map[string]any
-	if err := json.Unmarshal(b, &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &schema))
 	_, help, _ := do(t, World{}, "run", "--help=all")
 	flags := completed(t, World{}, "run", "--")
 	explained := explainedKeys(t)
@@ -75,21 +68,13 @@ func described(schema map[string]any, path []string) bool {
 // explainedKeys returns the paths that Explain writes, of runs with each key in
 // turn and a value that it takes.
 func explainedKeys(t *testing.T) []string {
-	registry, err := driver.NewRegistry(all.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(driver.NewRegistry(all.Definitions()...))(t)
 	sent := t.TempDir() // the folder of a run that another can receive from
-	b, err := result.Marshal(&result.Result{
+	b := must.Get(result.Marshal(&result.Result{
 		Run: result.Run{Mode: result.ModeProduce, Number: 1}, System: result.System{Driver: "jetstream"},
 		MessagesAll: result.Messages{Sent: 1, Confirmed: 1}, Streams: []result.Stream{{Destination: "a", Sent: 1}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(sent, result.FileResult), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	must.Do(t, os.WriteFile(filepath.Join(sent, result.FileResult), b, 0o600))
 	// One value of each kind, and runs that have a use for any key.
 	values := []string{"1", "2.14.2", "5s", "1KiB", "7/s", "1%", "yes", "x", "[x]", "lost == 0", "[{rate: 7/s, for: 5s}]", "kill 1 at 1s", "1Mbit", "{latency: 20ms}", "both at 1s for 1s", "at 1s for 1s", "{consumers: [1, 2]}"}
 	bases := [][]scenario.Override{

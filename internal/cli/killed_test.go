@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -29,10 +30,7 @@ func TestKilledRunLeavesReadableFiles(t *testing.T) {
 	if _, err := result.Read(dir); !errors.Is(err, result.ErrNotResult) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("reading its result: %v; want ErrNotResult", err)
 	}
-	saved, err := result.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Open(dir))(t)
 	sums, err := saved.Totals()
 	if err != nil && !errors.Is(err, result.ErrTorn) {
 		t.Errorf("summing its intervals: %v", err)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirmq/weir/internal/latch"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -30,10 +31,7 @@ func TestFleetMetricsSumAllAgents(t *testing.T) {
 		}
 	}))
 	defer collector.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	at := l.Addr().String()
 	l.Close()
 	weir, dir := filepath.Join(withWeir(t), "weir"), t.TempDir()

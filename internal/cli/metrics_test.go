@@ -18,14 +18,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
 func TestUnusableMetricsAddressIsRejected(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	for at, want := range map[string]string{l.Addr().String(): "address already in use", "http": "PORT, :PORT or HOST:PORT"} {
 		dir := t.TempDir()
@@ -39,10 +37,7 @@ func TestUnusableMetricsAddressIsRejected(t *testing.T) {
 // get returns the body of a page, "" where there is none.
 func get(t *testing.T, at string) string {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, at, http.NoBody))(t)
 	r, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(q)
 	if err != nil {
 		return ""
@@ -114,14 +109,9 @@ func TestARealPrometheusScrapesARun(t *testing.T) {
 	if err != nil {
 		needs.Host(t, "prometheus", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	at := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	dir, answer := t.TempDir(), ""
 	stderr, ended := &watch{}, make(chan struct{})
 	stderr.when("/metrics", func() {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -51,9 +52,7 @@ func newNetHosts(t testing.TB, names ...string) *netHosts {
 	if err := ip(h.bridge, "link add br0 type bridge forward_delay 0"); err != nil {
 		needs.Host(t, "hosts", err)
 	}
-	if err := ip(h.bridge, "link set br0 up"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ip(h.bridge, "link set br0 up"))
 	for i, name := range names {
 		x := &netHost{addr: fmt.Sprintf("10.77.0.%d", i+1), port: fmt.Sprintf("port%d", i+1)}
 		if x.space, err = newSpace(); err != nil {

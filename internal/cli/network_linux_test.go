@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/proctree"
@@ -27,10 +28,7 @@ func networked(t *testing.T) {
 // devices are the network devices of the host.
 func devices(t *testing.T) string {
 	t.Helper()
-	entries, err := os.ReadDir("/sys/class/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("/sys/class/net"))(t)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -66,10 +64,7 @@ func TestRunUsesRequestedNetwork(t *testing.T) {
 	if code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d\n%s", code, &f.stderr)
 	}
-	saved, err := result.Read(filepath.Join(f.dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(f.dir, "r")))(t)
 	r := saved.Result
 	n := r.Network
 	if n == nil || n.ToSystem.Asked.LatencyNS != 15e6 || n.FromSystem.Asked.LatencyNS != 5e6 || n.RoundTripNS < 20e6 || n.ToSystem.Carried.Cut == 0 || n.FromSystem.Carried.Packets == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/result"
 )
@@ -19,22 +20,11 @@ import (
 func TestLossBetweenTwoRuns(t *testing.T) {
 	t.Parallel()
 	address := natsdtest.Start(t, func(o *server.Options) { o.JetStream, o.StoreDir = true, t.TempDir() }).ClientURL()
-	nc, err := nats.Connect(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(nats.Connect(address))(t)
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "orders", Subjects: []string{"orders"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.Publish(t.Context(), "orders", []byte("of somebody else")); err != nil {
-		t.Fatal(err)
-	}
+	js := must.Get(jetstream.New(nc))(t)
+	stream := must.Get(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "orders", Subjects: []string{"orders"}}))(t)
+	must.Get(js.Publish(t.Context(), "orders", []byte("of somebody else")))(t)
 	dir := t.TempDir()
 	run := func(out string, args ...string) (int, *result.Result, string) {
 		code, stdout, stderr := do(t, World{Dir: dir, Drivers: all.Definitions()}, append([]string{"run", "--driver", "jetstream", "--address", address, "--out", out}, args...)...)
@@ -54,9 +44,7 @@ func TestLossBetweenTwoRuns(t *testing.T) {
 		lost []uint64 // by the stream's sequences, of which the first is not of the run
 	}{{"whole", nil}, {"cut", []uint64{2, 3, 500, 1001}}} {
 		for _, seq := range tt.lost {
-			if err := stream.DeleteMsg(t.Context(), seq); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.DeleteMsg(t.Context(), seq))
 		}
 		code, got, said := run(tt.out, "--mode", "consume", "--of", "sent", "--slo", "lost == 0")
 		lost := uint64(len(tt.lost))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -39,10 +40,7 @@ func TestPutSendsTheFolderOnce(t *testing.T) {
 		if len(bodies) != 1 {
 			t.Fatalf("%d requests", len(bodies))
 		}
-		zipped, err := gzip.NewReader(bytes.NewReader(bodies[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		zipped := must.Get(gzip.NewReader(bytes.NewReader(bodies[0])))(t)
 		var names []string
 		files := tar.NewReader(zipped)
 		for h, err := files.Next(); err != io.EOF; h, err = files.Next() {

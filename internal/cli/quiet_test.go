@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestQuietLogsErrorsAlone: what servers that weir starts warn of is logged without --quiet.
@@ -11,9 +13,7 @@ func TestQuietLogsErrorsAlone(t *testing.T) {
 		var said strings.Builder
 		e := &env{World: World{Env: func(string) (string, bool) { return "", false }}}
 		e.logTo(&said)
-		if err := (&runCommand{Quiet: &quiet}).environment(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, (&runCommand{Quiet: &quiet}).environment(e))
 		e.log.Warn("dropping messages")
 		e.log.Error("the server ended")
 		if got := strings.Count(said.String(), "\n"); got != want || !strings.Contains(said.String(), "the server ended") {

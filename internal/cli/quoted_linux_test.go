@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/disturb"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/selftest"
 )
@@ -16,26 +17,15 @@ import (
 func TestQuotableFiguresAreTrue(t *testing.T) {
 	needs.Time(t)
 	needs.NoRace(t)
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must.Get(os.Executable())(t)
 	self := filepath.Join(t.TempDir(), "weir") // by its name this binary is weir: see TestMain
-	if err := os.Symlink(binary, self); err != nil {
-		t.Fatal(err)
-	}
-	all, err := selftest.Quote(t.Context(), selftest.Options{Self: self, Runs: disturbedRuns})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(binary, self))
+	all := must.Get(selftest.Quote(t.Context(), selftest.Options{Self: self, Runs: disturbedRuns}))(t)
 	if len(all) != len(disturb.Kinds()) {
 		t.Errorf("%d disturbances; want %d", len(all), len(disturb.Kinds()))
 	}
 	for _, q := range all {
-		text, err := json.Marshal(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(q))(t)
 		t.Logf("%s", text)
 		if q.NotRun == "" && (q.Runs != disturbedRuns || len(q.Rows) == 0) {
 			t.Errorf("%s: %d runs, %d figures", q.Disturbance, q.Runs, len(q.Rows))

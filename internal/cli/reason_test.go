@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
@@ -134,9 +135,7 @@ func failuresOf(t *testing.T, b []byte) map[string][]string {
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	if err := xml.NewDecoder(bytes.NewReader(b)).Decode(&all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, xml.NewDecoder(bytes.NewReader(b)).Decode(&all))
 	failures := map[string][]string{}
 	for _, s := range all.Suites {
 		for _, c := range s.Cases {

@@ -7,19 +7,14 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestRecipesParseAndMatchTheirDrivers: a setting that a driver has an
 // option for means the same by both, or a scenario written out would be another.
 func TestRecipesParseAndMatchTheirDrivers(t *testing.T) {
-	registry, err := driver.NewRegistry(all.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := broker.Catalog(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(driver.NewRegistry(all.Definitions()...))(t)
+	entries := must.Get(broker.Catalog(registry))(t)
 	if len(entries) == 0 {
 		t.Error("there is no recipe")
 	}

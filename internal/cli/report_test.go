@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
 func TestHTMLIsNotWrittenToTerminal(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")))
 	w := World{Dir: dir, StdoutTerminal: true}
 	code, stdout, stderr := do(t, w, "report", "--html", "r")
 	if code != int(Usage) || stdout.String() != "" || !strings.Contains(stderr.String(), "HTML needs a file or a pipe: add -o FILE.html") {
@@ -35,18 +34,11 @@ func TestHTMLIsNotWrittenToTerminal(t *testing.T) {
 // The HTML page reads the logs, unlike the table.
 func TestHTMLReportRejectsBrokenLogs(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")))
 	log := filepath.Join(dir, "r", result.FileIntervals)
-	b, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(log))(t)
 	then := time.Now().Add(-24 * time.Hour) // what a test's weir writes is held against docs/formats, and this is not weir's
-	if err := errors.Join(os.WriteFile(log, b[:len(b)-5], 0o644), os.Chtimes(filepath.Join(dir, "r", result.FileResult), then, then)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(log, b[:len(b)-5], 0o644), os.Chtimes(filepath.Join(dir, "r", result.FileResult), then, then)))
 	code, stdout, stderr := do(t, World{Dir: dir}, "report", "--html", "r")
 	if code != int(Usage) || stdout.String() != "" || !strings.Contains(stderr.String(), "cut short: the last line is not whole (the folder as the run left it)") {
 		t.Errorf("exit code %d\n%s\n%.200s", code, stderr, stdout)

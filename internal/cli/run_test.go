@@ -23,6 +23,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -94,10 +95,7 @@ func TestOpenLoopRunIsWrittenCompletely(t *testing.T) {
 	if code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d; want 0 or 5\n%s", code, stderr)
 	}
-	saved, err := result.Read(filepath.Join(dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(dir, "r")))(t)
 	r := saved.Result
 	want := result.Messages{Scheduled: 500, Sent: 500, Confirmed: 500, Delivered: 500}
 	if diff := cmp.Diff(want, r.Messages); diff != "" {
@@ -120,15 +118,9 @@ func TestOpenLoopRunIsWrittenCompletely(t *testing.T) {
 	if !strings.Contains(stdout.String(), "higher percentiles need longer runs: 99.9 % from 10 s") {
 		t.Errorf("the table does not say what p99.9 lacks:\n%s", stdout)
 	}
-	f, err := os.Open(filepath.Join(dir, "r", result.FileIntervals))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join(dir, "r", result.FileIntervals)))(t)
 	defer f.Close()
-	totals, err := result.Totals(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	totals := must.Get(result.Totals(f))(t)
 	for tag, want := range map[string]uint64{"send.response.measure": 500, "send.response.warmup": 100, "e2e.service.measure": 500} {
 		if got := totals[tag]; got == nil || got.Total() != want {
 			t.Errorf("the lines of %s in intervals.hlog do not sum up to %d", tag, want)
@@ -177,10 +169,7 @@ func TestTheFirstSignalDrainsAndWrites(t *testing.T) {
 	if code != int(Interrupted) {
 		t.Fatalf("exit code %d; want 130\n%s", code, stderr)
 	}
-	saved, err := result.Read(filepath.Join(dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(dir, "r")))(t)
 	m := saved.Result.Messages
 	if !saved.Result.Run.Interrupted || m.Delivered == 0 || m.Delivered != m.Confirmed {
 		t.Errorf("interrupted %v, messages %+v; want it marked, and all delivered", saved.Result.Run.Interrupted, m)

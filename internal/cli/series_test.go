@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -17,9 +18,7 @@ func TestSignalEndsSeriesAfterCurrentRun(t *testing.T) {
 	dir := t.TempDir()
 	const suite = "weir: 1\nseed: 2\nsystem: {driver: chan}\nwarmup: 0s\nscenarios:\n" +
 		"  - {name: short, load: {rate: max}, messages: 10}\n  - {name: long, measure: 60s, repeat: 3}\n"
-	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(suite), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(suite), 0o600))
 	signals := make(chan os.Signal, 2)
 	stderr := &watch{on: "long-r1 of chan: measuring", then: func() { signals <- os.Interrupt }}
 	code, stdout, _ := do(t, World{Dir: dir, Signals: signals, Stderr: stderr}, "run", "s.yaml", "--out", "r")
@@ -27,10 +26,7 @@ func TestSignalEndsSeriesAfterCurrentRun(t *testing.T) {
 		t.Fatalf("exit code %d; want 130\n%s", code, stderr)
 	}
 	for name, interrupted := range map[string]bool{"01-short": false, "02-long-r1": true} {
-		saved, err := result.Read(filepath.Join(dir, "r", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		saved := must.Get(result.Read(filepath.Join(dir, "r", name)))(t)
 		if got := saved.Result.Run.Interrupted; got != interrupted {
 			t.Errorf("%s: interrupted = %v; want %v", name, got, interrupted)
 		}
@@ -61,10 +57,7 @@ func TestSignalBetweenRunsEndsSeries(t *testing.T) {
 
 func TestSignalBeforeFirstMessageCleansUp(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	for _, repeat := range []string{"1", "3"} {
 		dir := t.TempDir()
 		signals := make(chan os.Signal, 2)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // served runs weir serve until use has ended, and returns its exit code and what it said.
@@ -71,9 +73,7 @@ func pageWith(t *testing.T, at, token string) string {
 
 func TestAFolderIsServedUntilASignal(t *testing.T) {
 	dir := t.TempDir()
-	if err := makeSeries(filepath.Join(dir, "runs"), 5, made{seed: 1, hour: 3}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, makeSeries(filepath.Join(dir, "runs"), 5, made{seed: 1, hour: 3}))
 	var list, one string
 	code, said := served(t, World{Dir: dir}, func(base string) {
 		list = page(t, base)
@@ -89,9 +89,7 @@ func TestAFolderIsServedUntilASignal(t *testing.T) {
 
 func TestStartingRunsRequiresToken(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "runs"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "runs"), 0o700))
 	var without, with, form string
 	code, said := served(t, World{Dir: dir}, func(base string) {
 		at, _, _ := strings.Cut(base, "?token=")
@@ -105,9 +103,7 @@ func TestStartingRunsRequiresToken(t *testing.T) {
 	// What the form begins with is a scenario that runs.
 	_, example, _ := strings.Cut(form, "required>")
 	example, _, _ = strings.Cut(example, "</textarea>")
-	if err := os.WriteFile(filepath.Join(dir, "example.yaml"), []byte(html.UnescapeString(example)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "example.yaml"), []byte(html.UnescapeString(example)), 0o600))
 	if code, _, stderr := do(t, World{Dir: dir}, "run", "example.yaml", "--explain"); code != int(OK) {
 		t.Errorf("the form begins with a scenario that is refused: %s", stderr)
 	}

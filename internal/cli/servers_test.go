@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -19,14 +20,8 @@ func TestRunReportsServerUsage(t *testing.T) {
 	if code := f.fly(t); code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d; want 0 or 5\n%s", code, &f.stderr)
 	}
-	saved, err := result.Read(filepath.Join(f.dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	env, err := saved.Environment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(f.dir, "r")))(t)
+	env := must.Get(saved.Environment())(t)
 	started, s := env.System.Started.Processes[0], saved.Result.Servers
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		if s != nil {
@@ -79,10 +74,7 @@ func TestKilledServerIsRecordedAsEvent(t *testing.T) {
 	if code == int(OK) {
 		t.Errorf("exit code %d", code)
 	}
-	saved, err := result.Open(filepath.Join(f.dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Open(filepath.Join(f.dir, "r")))(t)
 	want := fmt.Sprintf("jetstream on node 1 (pid %d) ended: signal: killed", pid)
 	found := 0
 	for ev, err := range saved.Events() {

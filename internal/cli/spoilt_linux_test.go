@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -172,10 +173,7 @@ func (h hierarchy) set(t *testing.T, dir, v2, value string, v1 ...string) {
 func swapOn(t *testing.T, size int64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "swap")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600))(t)
 	// Written, since a file with holes is refused.
 	zeros := make([]byte, 1<<20)
 	for range size / int64(len(zeros)) {
@@ -183,9 +181,7 @@ func swapOn(t *testing.T, size int64) {
 			needs.Host(t, "swap", err)
 		}
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(f.Sync(), f.Close()))
 	for _, command := range [][]string{{"mkswap", path}, {"swapon", path}} {
 		if out, err := exec.CommandContext(t.Context(), command[0], command[1]).CombinedOutput(); err != nil {
 			needs.Host(t, "swap", fmt.Sprintf("%s: %v: %s", command[0], err, bytes.TrimSpace(out)))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -22,10 +23,7 @@ import (
 // verdictOf reads the verdict of the run in dir's folder r.
 func verdictOf(t *testing.T, dir string) (result.Verdict, *result.Result) {
 	t.Helper()
-	saved, err := result.Read(filepath.Join(dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(dir, "r")))(t)
 	return saved.Result.Verdict, saved.Result
 }
 
@@ -54,9 +52,7 @@ func TestDisturbedRunIsNotValid(t *testing.T) {
 	t.Run("by others on every core", func(t *testing.T) {
 		for range 3 * runtime.NumCPU() {
 			hog := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
-			if err := hog.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hog.Start())
 			t.Cleanup(func() { _ = hog.Process.Kill(); _ = hog.Wait() })
 		}
 		f := &flight{args: []string{"run", "--driver", "chan", "--warmup", "200ms", "--measure", "3s", "--out", "r"}}

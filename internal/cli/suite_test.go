@@ -8,15 +8,13 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/series/suite"
 )
 
 func TestSuiteDocListsEveryField(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "suite.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "formats", "suite.md")))(t)
 	for _, f := range fields(reflect.TypeFor[suite.Report](), "") {
 		if !strings.Contains(string(page), "`"+f+"`") {
 			t.Errorf("docs/formats/suite.md does not list %s", f)
@@ -31,9 +29,7 @@ func TestInterruptedSuiteNamesResumeCommand(t *testing.T) {
 	const text = `{weir-suite: 1, name: own, title: x, source: y, systems: [{driver: chan}], run: {warmup: 0s}, rows: [
   {name: short, run: {measure: 100ms}, figures: [sent]},
   {name: long, run: {measure: 60s}, figures: [sent]}, {name: last, run: {measure: 100ms}, figures: [sent]}]}`
-	if err := os.WriteFile(filepath.Join(dir, "own.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "own.yaml"), []byte(text), 0o600))
 	signals := make(chan os.Signal, 1)
 	stderr := &watch{on: "run 2 of 3: long-chan", then: func() { signals <- os.Interrupt }}
 	code, stdout, _ := do(t, World{Dir: dir, Signals: signals, Stderr: stderr}, "suite", "run", "own.yaml", "-o", "o")

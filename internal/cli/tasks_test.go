@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
@@ -108,18 +109,12 @@ func TestExamplesCompleteTheirTasks(t *testing.T) {
 			}
 		}},
 	}
-	index, err := os.ReadFile("../../docs/examples/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must.Get(os.ReadFile("../../docs/examples/README.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| .* \\| \\[(\\S+)\\]\\(\\S+\\) \\| `weir (run docs/examples/(\\S+) .*)` \\|$").FindAllStringSubmatch(string(index), -1)
 	if len(rows) != len(tasks) {
 		t.Errorf("the index has %d tasks; want %d", len(rows), len(tasks))
 	}
-	examples, err := filepath.Abs("../../docs/examples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples := must.Get(filepath.Abs("../../docs/examples"))(t)
 	for _, row := range rows {
 		file := row[1]
 		task, ok := tasks[file]
@@ -144,10 +139,7 @@ func TestExamplesCompleteTheirTasks(t *testing.T) {
 // says what weir would do.
 func TestHostedServicesAreExplained(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/hosted.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/hosted.md"))(t)
 	files, err := filepath.Glob("../../docs/examples/hosted/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
@@ -156,10 +148,7 @@ func TestHostedServicesAreExplained(t *testing.T) {
 		if name := filepath.Base(file); !strings.Contains(string(page), "(examples/hosted/"+name+")") {
 			t.Errorf("%s is not on the page", name)
 		}
-		file, err := filepath.Abs(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(filepath.Abs(file))(t)
 		task{}.try(t, []string{"run", file, "--explain"})
 	}
 }
@@ -167,10 +156,7 @@ func TestHostedServicesAreExplained(t *testing.T) {
 // try runs the command line, and looks at what it wrote.
 func (k task) try(t *testing.T, args []string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	w := World{Self: self, Args: args, Stdout: &watch{}, Stderr: &watch{}, Dir: t.TempDir(), Drivers: all.Definitions()}
 	w.Env = func(name string) (string, bool) {
 		value, ok := map[string]string{
@@ -187,10 +173,7 @@ func (k task) try(t *testing.T, args []string) {
 	if k.look == nil {
 		return
 	}
-	saved, err := result.Read(filepath.Join(w.Dir, args[slices.Index(args, "--out")+1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(w.Dir, args[slices.Index(args, "--out")+1])))(t)
 	k.look(t, saved.Result)
 }
 
@@ -202,9 +185,7 @@ func secured(t *testing.T) (address, ca string) {
 	lender.StartTLS()
 	t.Cleanup(lender.Close)
 	ca = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: lender.Certificate().Raw}), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: lender.Certificate().Raw}), 0o644))
 	s := natsdtest.Start(t, func(o *server.Options) {
 		o.TLS, o.TLSConfig = true, lender.TLS
 		o.Username, o.Password = "weir", "s3cret"

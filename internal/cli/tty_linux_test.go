@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -39,21 +40,10 @@ func start(t *testing.T, cols uint16, environ []string, args ...string) *tty {
 		needs.Host(t, "ptmx", err)
 	}
 	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	n := must.Get(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
+	slave := must.Get(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
+	self := must.Get(os.Executable())(t)
 	x := &tty{t: t, master: master, out: &watch{}, read: make(chan struct{})}
 	x.resize(cols)
 	x.before = x.termios()
@@ -62,9 +52,7 @@ func start(t *testing.T, cols uint16, environ []string, args ...string) *tty {
 		Stdin: slave, Stdout: slave, Stderr: slave,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true}, // so that Ctrl-C is a signal to it
 	}
-	if err := x.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.cmd.Start())
 	go func() {
 		defer close(x.read)
 		_, _ = io.Copy(x.out, master) // ends with an error when the slave is closed everywhere
@@ -132,9 +120,7 @@ func TestTheViewOnATerminal(t *testing.T) {
 		return strings.Contains(out[at:], "measuring, ") && strings.Count(out[at:], "\x1b[J") >= 4
 	})
 	narrow := x.out.String()[at:]
-	if err := x.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.cmd.Process.Signal(os.Interrupt))
 	code, out := x.end()
 	if code != int(Interrupted) {
 		t.Fatalf("exit code %d; want 130\n%s", code, out)
@@ -180,9 +166,7 @@ func TestCtrlCRestoresTerminal(t *testing.T) {
 	t.Parallel()
 	x := start(t, 80, []string{"TERM=xterm"}, "run", "--driver", "chan", "--warmup", "0s", "--measure", "60s", "--out", "r")
 	x.until("lateness")
-	if _, err := x.master.Write([]byte{3}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(x.master.Write([]byte{3}))(t)
 	code, out := x.end()
 	if code != int(Interrupted) {
 		t.Errorf("exit code %d; want 130\n%s", code, out)

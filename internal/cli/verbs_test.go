@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/selftest"
 	"github.com/weirmq/weir/internal/view"
@@ -79,10 +80,7 @@ func printed(v any, path string) []string {
 // the verb.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "verbs.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "formats", "verbs.md")))(t)
 	code := regexp.MustCompile("`([^`]+)`")
 	out := map[string][]string{}
 	verb := ""

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/result"
@@ -23,9 +24,7 @@ func TestUserProcessIsMonitored(t *testing.T) {
 		needs.Host(t, "proc", "no process in /proc")
 	}
 	busy := exec.Command("sh", "-c", "while :; do :; done")
-	if err := busy.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, busy.Start())
 	defer func() {
 		_ = busy.Process.Kill()
 		_ = busy.Wait()
@@ -55,10 +54,7 @@ func TestUserProcessIsMonitored(t *testing.T) {
 	if err := resulttest.Check(filepath.Join(dir, "r")); err != nil {
 		t.Error(err)
 	}
-	saved, err := result.Read(filepath.Join(dir, "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(filepath.Join(dir, "r")))(t)
 	name, r := fmt.Sprintf("pid %d (sh)", pid), saved.Result
 	if r.Servers == nil || len(r.Servers.Processes) != 1 || r.Servers.Processes[0].Name != name || *r.Servers.Processes[0].CPUSeconds <= 0 {
 		t.Fatalf("servers %+v", r.Servers)

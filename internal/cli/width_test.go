@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // Every screen that needs no run has at most 80 columns in a pipe, but for what is to be copied.
@@ -16,9 +17,7 @@ func TestScreensFit80Columns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	runs, err := filepath.Abs("../view/testdata/runs")
-	if err := errors.Join(err, os.Symlink(runs, filepath.Join(dir, "runs")), makeSeries(filepath.Join(dir, "base"), 6, made{seed: 1}), makeSeries(filepath.Join(dir, "slow"), 6, made{seed: 2, slow: 2})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, os.Symlink(runs, filepath.Join(dir, "runs")), makeSeries(filepath.Join(dir, "base"), 6, made{seed: 1}), makeSeries(filepath.Join(dir, "slow"), 6, made{seed: 2, slow: 2})))
 	screens := [][]string{
 		{"report", "runs"},
 		{"report", "runs", "--full"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/series"
@@ -43,25 +44,17 @@ func wired(t *testing.T, args ...string) *result.Result {
 	if err := series.CheckWire(); err != nil {
 		needs.Host(t, "ebpf", err)
 	}
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must.Get(os.Executable())(t)
 	dir := t.TempDir()
 	self, out := filepath.Join(dir, "weir"), filepath.Join(dir, "r")
-	if err := os.Symlink(binary, self); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(binary, self))
 	cmd := exec.CommandContext(t.Context(), self, append([]string{
 		"run", "--wire", "on", "--warmup", "500ms", "--quiet", "--out", out,
 	}, args...)...)
 	if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() != int(Invalid) {
 		t.Fatalf("%v: %s", err, said)
 	}
-	saved, err := result.Read(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(result.Read(out))(t)
 	return saved.Result
 }
 

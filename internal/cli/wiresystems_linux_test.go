@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -25,32 +26,22 @@ func mosquittoWithTLS(t *testing.T) string {
 			needs.Host(t, "mosquitto", err)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	at := l.Addr().(*net.TCPAddr)
 	_ = l.Close()
 	dir := t.TempDir()
 	c := loopbackCertificate(t)
-	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(x509.MarshalPKCS8PrivateKey(c.PrivateKey))(t)
 	conf := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\nuser root\ncertfile %s/cert\nkeyfile %[2]s/key\n", at.Port, dir)
 	for name, b := range map[string][]byte{
 		"cert": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}),
 		"key":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 		"conf": []byte(conf),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
 	}
 	cmd := exec.Command(program, "-c", filepath.Join(dir, "conf"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -90,10 +91,7 @@ func busy() error {
 // allowed skips the test if this host does not let weir step clocks.
 func allowed(t *testing.T) (self string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self = must.Get(os.Executable())(t)
 	if err := Check(self); err != nil {
 		needs.Host(t, "ptrace", err)
 	}
@@ -112,19 +110,11 @@ type child struct {
 
 func begin(t *testing.T, args ...string) *child {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	c := &child{t: t, cmd: exec.Command(args[0], args[1:]...), steps: NewStepper(self)}
 	t.Cleanup(c.steps.Close)
-	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.in = must.Get(c.cmd.StdinPipe())(t)
+	out := must.Get(c.cmd.StdoutPipe())(t)
 	c.out = bufio.NewReader(out)
 	if err := c.cmd.Start(); err != nil {
 		needs.Host(t, args[0], err)
@@ -186,9 +176,7 @@ func TestTheFractionOfAStepCounts(t *testing.T) {
 	c := begin(t, self, "internal", "clock")
 	apart := func() time.Duration {
 		var wall, monotonic int64
-		if _, err := fmt.Sscan(c.ask(), &wall, &monotonic); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(c.ask(), &wall, &monotonic))(t)
 		return time.Duration(wall - monotonic)
 	}
 	first := apart()
@@ -224,9 +212,7 @@ func TestBusyReaderStepsRepeatedly(t *testing.T) {
 		c.step(busyStep)
 		c.step(0)
 	}
-	if err := c.in.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.in.Close())
 	if said, err := c.out.ReadString('\n'); err != nil || said != "fine\n" {
 		t.Errorf("it said %q, %v", said, err)
 	}
@@ -235,10 +221,7 @@ func TestBusyReaderStepsRepeatedly(t *testing.T) {
 func TestUndoRestoresOriginalVDSO(t *testing.T) {
 	self := allowed(t)
 	c := begin(t, self, "internal", "clock")
-	v, err := find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(find())(t)
 	functions := func() []byte {
 		mem, from, _, err := mapped(c.cmd.Process.Pid, os.O_RDONLY)
 		if err != nil {
@@ -246,9 +229,7 @@ func TestUndoRestoresOriginalVDSO(t *testing.T) {
 		}
 		defer func() { _ = mem.Close() }()
 		b := make([]byte, v.room)
-		if _, err := mem.ReadAt(b, int64(from)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(mem.ReadAt(b, int64(from)))(t)
 		return b
 	}
 	c.step(time.Hour)
@@ -266,15 +247,11 @@ func TestAStoppedProcessStays(t *testing.T) {
 	c := begin(t, self, "internal", "clock")
 	c.ask()
 	pid := c.cmd.Process.Pid
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Kill(pid, unix.SIGSTOP))
 	until(t, "it stands", func() bool { return states(t, pid) == "T" })
 	c.step(time.Hour)
 	until(t, "it stands again", func() bool { return states(t, pid) == "T" })
-	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Kill(pid, unix.SIGCONT))
 	c.ask()
 }
 
@@ -304,14 +281,10 @@ func TestStopDuringStepIsKept(t *testing.T) {
 		if got := states(t, pid); got != "T" {
 			t.Fatalf("stop %d: its threads are in states %s", i, got)
 		}
-		if err := unix.Kill(pid, unix.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
-		until(t, "it continues", func() bool { return !strings.Contains(states(t, pid), "T") })
+		must.Do(t, unix.Kill(pid, unix.SIGCONT))
+		until(t, "it goes on", func() bool { return !strings.Contains(states(t, pid), "T") })
 	}
-	if err := c.in.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.in.Close())
 	if said, err := c.out.ReadString('\n'); err != nil || said != "fine\n" {
 		t.Errorf("it said %q, %v", said, err)
 	}
@@ -321,10 +294,7 @@ func TestStopDuringStepIsKept(t *testing.T) {
 func states(t *testing.T, pid int) string {
 	t.Helper()
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "task")
-	threads, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	threads := must.Get(os.ReadDir(dir))(t)
 	var all []string
 	for _, e := range threads {
 		b, err := os.ReadFile(filepath.Join(dir, e.Name(), "stat"))

@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -35,14 +36,8 @@ func read(t *testing.T, line string, columns int) (*Reading, *commands, string) 
 	c := &commands{}
 	c.Run.Flags = NewKeys()
 	c.Run.Keys = c.Run.Flags.Plugin()
-	g, err := New(c, Environment{Stdout: &out, Stderr: &out, Columns: columns})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := g.Read(strings.Fields(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(New(c, Environment{Stdout: &out, Stderr: &out, Columns: columns}))(t)
+	r := must.Get(g.Read(strings.Fields(line)))(t)
 	return r, c, out.String()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/wire"
@@ -100,11 +101,7 @@ func sidesOf(sides ...[]Run) []Side {
 
 func mustCompare(t *testing.T, o Options, sides ...[]Run) *Comparison {
 	t.Helper()
-	c, err := Compare(sidesOf(sides...), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(Compare(sidesOf(sides...), o))(t)
 }
 
 // change finds the change of a figure of the i-th side.
@@ -667,10 +664,7 @@ func TestByBaseIsFirstValueInFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sides, err := By(tt.runs, "system.options.storage")
-			if err != nil {
-				t.Fatal(err)
-			}
+			sides := must.Get(By(tt.runs, "system.options.storage"))(t)
 			var got []string
 			for _, s := range sides {
 				got = append(got, strings.TrimPrefix(s.Given, "system.options.storage="))

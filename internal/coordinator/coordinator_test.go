@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
@@ -48,11 +49,8 @@ func coordinatorOf(t *testing.T, workers int, more ...func(*engine.Config)) *rec
 		names = append(names, string(rune('a'+i)))
 		shares = append(shares, engine.Worker{Producers: part, Consumers: part, Follows: i > 0})
 	}
-	var err error
 	remote := &Remote{Lead: startLead, Translate: func(_ int, ns int64) int64 { return ns }, Ready: func() bool { return true }, Order: func() {}, Look: func() {}}
-	if k.Coordinator, err = New(cfg, names, shares, remote); err != nil {
-		t.Fatal(err)
-	}
+	k.Coordinator = must.Get(New(cfg, names, shares, remote))(t)
 	return k
 }
 
@@ -169,9 +167,7 @@ func TestWorkerSilentBeforeStartFailsRun(t *testing.T) {
 			time.Sleep(time.Second)
 			k.comes(0, engine.Declared)
 			k.Listen()
-			if err := k.Why(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, k.Why())
 		}
 		k.waits(beginLimit - 9*time.Second)
 		if err := k.Why(); !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "agent b") {
@@ -195,9 +191,7 @@ func TestASilentWorkerHoldsNobodyUp(t *testing.T) {
 		k.waits(SilentLimit / 2)
 		k.stands(0, engine.Status{At: k.Now(), Confirmed: 10, Draining: true, Subs: []engine.SubscriptionStatus{{Distinct: 10}}})
 		k.waits(SilentLimit / 2)
-		if err := k.Why(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Why())
 		if got := k.kinds(); got != "agent-silent" {
 			t.Fatalf("told of %s", got)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/proctree"
 )
@@ -53,11 +54,7 @@ func spinAndWait() int {
 
 func self(t *testing.T) string {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(os.Executable())(t)
 }
 
 // spinning returns the spinning programs below a process.
@@ -74,20 +71,12 @@ func spinning(pid int) (pids []int) {
 
 func TestSpinnersEndWithDisturbance(t *testing.T) {
 	needs.Time(t)
-	d, err := New(self(t), Spec{Kind: Spin})
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, err := d.Start(t.Context(), os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(New(self(t), Spec{Kind: Spin}))(t)
+	end := must.Get(d.Start(t.Context(), os.Getpid()))(t)
 	if got := spinning(os.Getpid()); len(got) != spinners {
 		t.Errorf("%d programs spin; want %d", len(got), spinners)
 	}
-	if _, err := end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(end())(t)
 	if got := spinning(os.Getpid()); len(got) != 0 {
 		t.Errorf("processes %v still spin", got)
 	}
@@ -131,23 +120,14 @@ func dead(pid int) bool {
 // The stopped process continues when the disturbance ends.
 func TestStoppedProcessGoesOn(t *testing.T) {
 	needs.Time(t)
-	p, err := guard.Start(t.Context(), self(t), guard.Spec{Args: []string{"sleep", "300"}, Dir: t.TempDir(), Grace: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(guard.Start(t.Context(), self(t), guard.Spec{Args: []string{"sleep", "300"}, Dir: t.TempDir(), Grace: time.Second}))(t)
 	defer func() {
 		if err := p.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()
-	d, err := New(self(t), Spec{Kind: Stop, Every: 25 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, err := d.Start(t.Context(), p.Pid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(New(self(t), Spec{Kind: Stop, Every: 25 * time.Millisecond}))(t)
+	end := must.Get(d.Start(t.Context(), p.Pid()))(t)
 	state := func() string {
 		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid()) + "/stat")
 		_, after, _ := strings.Cut(string(stat), ") ")
@@ -177,9 +157,7 @@ func TestGroupHasQuota(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			root := t.TempDir()
-			if err := os.WriteFile(filepath.Join(root, members), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(root, members), nil, 0o600))
 			in := Groups{V1: []string{filepath.Join(root, "none"), root}}
 			if tc.v2 {
 				in = Groups{V2: []string{filepath.Join(root, "none"), root}}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -59,9 +60,7 @@ func TestEachFormatIsWrittenAsExpected(t *testing.T) {
 	t.Parallel()
 	for _, format := range Formats() {
 		var b bytes.Buffer
-		if err := Write(&b, format, runs()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Write(&b, format, runs()))
 		golden.File(t, filepath.Join("testdata", format+".txt"), b.String())
 	}
 	if err := Write(&bytes.Buffer{}, "xls", nil); err == nil {
@@ -93,9 +92,7 @@ func TestABoundIsMarkedOrLeftOut(t *testing.T) {
 		"junit":       {"9.051308032", "found &gt;= 9.051308032s", 1},
 	} {
 		var b bytes.Buffer
-		if err := Write(&b, format, []Run{outage()}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Write(&b, format, []Run{outage()}))
 		found := 0
 		for line := range strings.Lines(b.String()) {
 			if strings.Contains(line, c.bound) {
@@ -121,9 +118,7 @@ func TestSeriesAreUnique(t *testing.T) {
 	first, second := *runs()[0].Result, *runs()[0].Result
 	second.Run.Repeat = 2
 	var b bytes.Buffer
-	if err := Write(&b, "openmetrics", []Run{{"r/01", &first}, {"r/02", &second}, {"r/01", &first}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(&b, "openmetrics", []Run{{"r/01", &first}, {"r/02", &second}, {"r/01", &first}}))
 	seen := map[string]bool{}
 	for line := range strings.Lines(b.String()) {
 		series, _, _ := strings.Cut(line, "} ")
@@ -142,15 +137,10 @@ func TestThirdPartyToolsReadExports(t *testing.T) {
 	t.Parallel()
 	write := func(format string) *bytes.Buffer {
 		var b bytes.Buffer
-		if err := Write(&b, format, runs()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Write(&b, format, runs()))
 		return &b
 	}
-	rows, err := csv.NewReader(write("csv")).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(csv.NewReader(write("csv")).ReadAll())(t)
 	figures := 0
 	for _, r := range runs() {
 		figures += len(Figures(r.Result))
@@ -159,9 +149,7 @@ func TestThirdPartyToolsReadExports(t *testing.T) {
 		t.Errorf("%d rows for %d figures and a header", len(rows), figures)
 	}
 	var suites testSuites
-	if err := xml.Unmarshal(write("junit").Bytes(), &suites); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, xml.Unmarshal(write("junit").Bytes(), &suites))
 	if len(suites.Suites) != 3 || suites.Failures != 6 || suites.Suites[0].Skipped != 1 {
 		t.Errorf("%d suites, %d failures, %d skipped; want 3, 6 (an objective, an INVALID, two losses, failed messages, an exit code), 1", len(suites.Suites), suites.Failures, suites.Suites[0].Skipped)
 	}
@@ -190,10 +178,7 @@ func TestJQGateFailsOnUnknownFigure(t *testing.T) {
 	if err != nil {
 		needs.Host(t, "jq", err)
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "result.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "formats", "result.md")))(t)
 	_, filter, found := strings.Cut(string(page), "\njq -e '")
 	filter, _, ended := strings.Cut(filter, "' result.json")
 	if !found || !ended {
@@ -221,9 +206,7 @@ func TestWeakPercentileOnlyInCSV(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]bool{"csv": true, "benchstat": false, "openmetrics": false} {
 		var b bytes.Buffer
-		if err := Write(&b, format, runs()[:1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Write(&b, format, runs()[:1]))
 		if got := strings.Contains(b.String(), "99.9") || strings.Contains(b.String(), "0.999"); got != want {
 			t.Errorf("%s has the percentile that has too few samples: %v", format, got)
 		}

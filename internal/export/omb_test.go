@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -18,10 +19,7 @@ import (
 func constant(t *testing.T, kinds ...measure.Kind) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	f, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(result.Create(dir))(t)
 	errs := []error{f.WriteScenario([]byte("weir: 1\n")), f.StartIntervals(time.Unix(0, 0), "test")}
 	warmup := 1.0
 	r := &result.Result{Run: result.Run{Name: "constant", WarmUpS: &warmup, MeasureS: 40}, Throughput: result.Throughput{SendS: 40}}
@@ -54,22 +52,16 @@ func constant(t *testing.T, kinds ...measure.Kind) string {
 		}
 		errs = append(errs, f.AppendInterval(iv))
 	}
-	if err := errors.Join(append(errs, f.WriteResult(r), f.Close())...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(append(errs, f.WriteResult(r), f.Close())...))
 	return dir
 }
 
 func ombOf(t *testing.T, dir string) map[string]any {
 	t.Helper()
 	var b bytes.Buffer
-	if err := OMB(&b, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, OMB(&b, dir))
 	var out map[string]any
-	if err := json.Unmarshal(b.Bytes(), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b.Bytes(), &out))
 	return out
 }
 

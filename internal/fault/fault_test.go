@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -129,10 +130,7 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 	t.Helper()
 	var faults []Fault
 	for _, text := range texts {
-		f, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Parse(text))(t)
 		faults = append(faults, f)
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -277,10 +275,7 @@ func TestSlowDiskReportsDelayAndMechanism(t *testing.T) {
 func TestAnAgentStepsItsOwnClock(t *testing.T) {
 	for agent, want := range map[string]string{"b": "3s clock b by -1h0m0s, 5s correct b", "": ""} {
 		synctest.Test(t, func(t *testing.T) {
-			f, err := Parse("clock agents by -1h at 1s for 2s")
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(Parse("clock agents by -1h at 1s for 2s"))(t)
 			epoch := time.Now()
 			var ordered []string
 			now := func() int64 { return int64(time.Since(epoch)) }
@@ -306,10 +301,7 @@ func TestAnAgentStepsItsOwnClock(t *testing.T) {
 }
 
 func TestScalingKeepsFaultIntensity(t *testing.T) {
-	f, err := Parse("slow 1 by 20ms at 10s for 5s every 20s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Parse("slow 1 by 20ms at 10s for 5s every 20s"))(t)
 	if got, want := f.Scaled(0.1).Text(), "slow 1 by 20ms at 1s for 500ms every 2s"; got != want {
 		t.Errorf("scaled: %q; want %q", got, want)
 	}

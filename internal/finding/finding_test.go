@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestThePageIsUpToDate writes docs/method/findings.md: every sentence, with its code.
@@ -83,19 +84,13 @@ func TestEveryCodeIsUsedWithItsValues(t *testing.T) {
 	for _, e := range catalogue().entries {
 		unsaid[e.code] = true
 	}
-	written, err := filepath.Glob("../*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	written := must.Get(filepath.Glob("../*/*.go"))(t)
 	for _, path := range append(written, "../../engine/wire.go") {
 		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "../finding/") {
 			continue
 		}
 		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(fset, path, nil, 0))(t)
 		if !strings.HasPrefix(path, "../judge/") && !slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return strings.HasSuffix(i.Path.Value, `/internal/finding"`) }) {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
@@ -94,13 +95,8 @@ func benchDrive(b testing.TB, f *Fleet, r *Run, agents int) *drive {
 		d.places[agentOf(i)] = i
 		d.abouts = append(d.abouts, protocol.About{Name: agentOf(i), Instance: agentOf(i), Clock: agentOf(i), Version: ownVersion})
 	}
-	shares, err := d.deal()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := d.prepare(shares); err != nil {
-		b.Fatal(err)
-	}
+	shares := must.Get(d.deal())(b)
+	must.Do(b, d.prepare(shares))
 	return d
 }
 
@@ -154,19 +150,14 @@ func benchReport(b *testing.B, agents int) {
 	for b.Loop() {
 		i := n % agents
 		b.StopTimer()
-		pieces, err := reporters[i].next()
-		if err != nil {
-			b.Fatal(err)
-		}
+		pieces := must.Get(reporters[i].next())(b)
 		b.StartTimer()
 		for _, p := range pieces {
 			size += len(p)
 			d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(i)), data: p})
 		}
 		if n++; i == agents-1 {
-			if _, err := d.c.Deliveries(nil); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(d.c.Deliveries(nil))(b)
 		}
 	}
 	b.ReportMetric(float64(size)/float64(n), "B/report")
@@ -202,19 +193,14 @@ func TestCoordinatorMemoryIndependentOfRunLength(t *testing.T) {
 	run := func(seconds int) {
 		for range seconds {
 			for i, x := range reporters {
-				pieces, err := x.next()
-				if err != nil {
-					t.Fatal(err)
-				}
+				pieces := must.Get(x.next())(t)
 				for _, p := range pieces {
 					d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(i)), data: p})
 				}
 				d.clocks.add(i, []offset.Exchange{{T1: int64(x.seq) * 1e9, T2: int64(x.seq)*1e9 + 50, T3: int64(x.seq)*1e9 + 60, T4: int64(x.seq)*1e9 + 120}})
 			}
 			d.clocks.lines()
-			if _, err := d.c.Deliveries(nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.c.Deliveries(nil))(t)
 		}
 	}
 	heap := func() uint64 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/placement"
@@ -23,15 +24,8 @@ func wrongs() []string {
 
 func wrongClock(t *testing.T, text string) *pace.Clock {
 	t.Helper()
-	w, err := pace.ParseWrong(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := pace.NewWrongClock(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	w := must.Get(pace.ParseWrong(text))(t)
+	return must.Get(pace.NewWrongClock(w))(t)
 }
 
 // The reported clock bound must cover the error of each of an agent's instants, as corrected at the time:

@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 )
@@ -36,10 +37,7 @@ func TestAReportCountsOnce(t *testing.T) {
 		if final == nil {
 			x.Interval = *measuredIn(int(seq))
 		}
-		whole, err := new(protocol.ReportEncoder).Encode(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Get(new(protocol.ReportEncoder).Encode(x))(t)
 		for _, p := range protocol.Split(seq, whole, 100) {
 			d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(3)), data: p})
 		}
@@ -108,16 +106,10 @@ func TestForeignLedgersAreRefused(t *testing.T) {
 	encoded := func(streams int, consumers ...int) []byte {
 		var p ledger.Part
 		ledger.New(ledger.Config{Streams: streams, Consumers: consumers}).Part(&p)
-		b, err := p.AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return must.Get(p.AppendBinary(nil))(t)
 	}
 	good := encoded(benchAgents, 1)
-	if err := d.readLedger(good, &d.ledger); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.readLedger(good, &d.ledger))
 	for what, b := range map[string][]byte{
 		"fewer streams": encoded(benchAgents-1, 1), "more": encoded(benchAgents+1, 1), "no subscription": encoded(benchAgents), "two": encoded(benchAgents, 1, 1),
 		"half of it": good[:len(good)/2], "nothing": {}, "garbage": []byte("garbage"),

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -139,10 +140,7 @@ func hosted(t *testing.T, text string, b ...func(*agent.Agent)) (*world, *Run) {
 	w.agent(t, "b", b...)
 	w.await(t, 2)
 	run := runOf(t, drivers, "r", text)
-	up, err := w.Bring(t.Context(), "b", run, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := must.Get(w.Bring(t.Context(), "b", run, quiet))(t)
 	run.Address, run.StartOn = up.Address, "b"
 	return w, run
 }
@@ -157,10 +155,7 @@ func TestAgentStartsAndStopsSystem(t *testing.T) {
 	w.await(t, 2)
 	run := runOf(t, drivers, "r1", servedRun)
 	var said []string
-	up, err := w.Bring(t.Context(), "b", run, func(line string) { said = append(said, line) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := must.Get(w.Bring(t.Context(), "b", run, func(line string) { said = append(said, line) }))(t)
 	if !slices.Equal(up.Address, []string{"here:1"}) || up.Started.Recipe != "memory" {
 		t.Errorf("%+v", up)
 	}
@@ -173,20 +168,14 @@ func TestAgentStartsAndStopsSystem(t *testing.T) {
 	if n, ended := s.counts(); n != 1 || ended != 0 {
 		t.Errorf("after the run: started %d, ended %d", n, ended)
 	}
-	if err := w.End(t.Context(), "b", "r1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.End(t.Context(), "b", "r1"))
 	s.over(t, 1)
 	if err := w.End(t.Context(), "b", "r1"); err != nil {
 		t.Errorf("once more: %v", err)
 	}
 	// The next run's wish ends what another left.
-	if _, err := w.Bring(t.Context(), "b", runOf(t, drivers, "r2", servedRun), quiet); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Bring(t.Context(), "b", runOf(t, drivers, "r3", servedRun), quiet); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Bring(t.Context(), "b", runOf(t, drivers, "r2", servedRun), quiet))(t)
+	must.Get(w.Bring(t.Context(), "b", runOf(t, drivers, "r3", servedRun), quiet))(t)
 	if n, ended := s.counts(); n != 3 || ended != 2 {
 		t.Errorf("started %d, ended %d; want 3, 2", n, ended)
 	}
@@ -236,10 +225,7 @@ func TestInvalidWishesAreRejected(t *testing.T) {
 	run := runOf(t, drivers, "r", servedRun)
 	good := protocol.Wish{Session: w.session, Run: "r", Scenario: run.Scenario}
 	other, both, empty, broken := good, good, good, good
-	stranger, err := admission.NewSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := must.Get(admission.NewSelf())(t)
 	other.Session, both.End, empty.Scenario, broken.Scenario = "another", true, nil, []byte("weir: 1\nsystem: {driver: nobody}")
 	about := w.of(t, "b")
 	for what, x := range map[string][]byte{

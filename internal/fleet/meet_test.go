@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -52,18 +53,10 @@ func TestAgentOfOtherVersionIsRejected(t *testing.T) {
 func (w *world) door(t *testing.T, name, version, nonce string, want ...string) {
 	t.Helper()
 	nc, id := dial(t, w.address(t), "agent "+name)
-	self, err := admission.NewSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(admission.NewSelf())(t)
 	ask := func(what string, b []byte) (a protocol.Answer) {
-		m, err := nc.Request(protocol.DoorSubject(w.session, id, what), b, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := protocol.Decode(m.Data, protocol.SmallSize, &a); err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(nc.Request(protocol.DoorSubject(w.session, id, what), b, patience))(t)
+		must.Do(t, protocol.Decode(m.Data, protocol.SmallSize, &a))
 		return a
 	}
 	if nonce == "" {
@@ -71,10 +64,7 @@ func (w *world) door(t *testing.T, name, version, nonce string, want ...string) 
 	}
 	j := admission.Request{Agent: name, Version: version, Nonce: nonce, About: protocol.Encode(protocol.About{Name: name, Instance: id, Key: self.Key(), Version: version})}
 	j.Prove(w.address(t).Token)
-	b, err := j.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(j.Encode())(t)
 	a := ask("join", b)
 	for _, x := range want {
 		if !strings.Contains(a.Error, x) {
@@ -119,9 +109,7 @@ func TestAgentNamesAreUnique(t *testing.T) {
 		t.Errorf("the agents are %+v, want the first alone", got)
 	}
 	// When the first has left, the second takes its place.
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.stop())
 	until(t, "the second to be let in", func() bool { return w.Agents()[0].Instance != instance })
 }
 
@@ -135,21 +123,14 @@ func TestSilentAgentKeepsItsSlotBriefly(t *testing.T) {
 	if w.there(p) {
 		t.Error("an agent that nothing listens for is there")
 	}
-	silent, err := w.nc.SubscribeSync(protocol.AskSubject(p.Instance, "clock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(w.nc.SubscribeSync(protocol.AskSubject(p.Instance, "clock")))(t)
 	for i := range missedLimit {
 		if is, want := w.there(p), i+1 < missedLimit; is != want {
 			t.Errorf("after %d questions without an answer: there %v; want %v", i+1, is, want)
 		}
 	}
-	if err := silent.Unsubscribe(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.nc.Subscribe(protocol.AskSubject(p.Instance, "clock"), func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, silent.Unsubscribe())
+	must.Get(w.nc.Subscribe(protocol.AskSubject(p.Instance, "clock"), func(m *nats.Msg) { _ = m.Respond(nil) }))(t)
 	if !w.there(p) || p.missed != 0 {
 		t.Errorf("it answers, and is not there (%d missed)", p.missed)
 	}
@@ -159,10 +140,7 @@ func TestSilentAgentKeepsItsSlotBriefly(t *testing.T) {
 func TestTwoCoordinatorsAtOneServer(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
-	address, err := admission.Parse(server(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must.Get(admission.Parse(server(t)))(t)
 	first := open(t, drivers, Options{Server: address})
 	for _, name := range []string{"a", "b"} {
 		first.agent(t, name)

@@ -16,6 +16,7 @@ import (
 	driverjs "github.com/weirmq/weir/drivers/jetstream"
 	drivernats "github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 	"github.com/weirmq/weir/measure"
 )
@@ -122,18 +123,10 @@ func TestModesOfAFleet(t *testing.T) {
 		system := from + "message: {size: 64B}\n"
 		exact(t, w.do(t, runOf(t, drivers, "stream", system+"topology: {producers: 4, consumers: 4, destinations: 2}\nload: {rate: 1000/s}\nwarmup: 200ms\nmeasure: 800ms\n")).Raw, 1000)
 
-		nc, err := nats.Connect(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := must.Get(nats.Connect(address))(t)
 		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "orders", Subjects: []string{"orders"}}); err != nil {
-			t.Fatal(err)
-		}
+		js := must.Get(jetstream.New(nc))(t)
+		must.Get(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "orders", Subjects: []string{"orders"}}))(t)
 		exact(t, w.do(t, runOf(t, drivers, "produce", system+"mode: produce\ntopology: {producers: 4, names: [orders]}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 1s\n")).Raw, 1000)
 		raw := w.do(t, runOf(t, drivers, "consume", from+"mode: consume\ntopology: {consumers: 4, names: [orders]}\nconsume: {from: earliest}\n")).Raw
 		if got := raw.Snapshot.Window.Received; got != 1000 {
@@ -158,10 +151,7 @@ func TestAStoppedRunDrains(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	done, err := w.Do(ctx, stop, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Get(w.Do(ctx, stop, r))(t)
 	balanced(t, done.Raw)
 	raw := done.Raw
 	if !raw.Interrupted || !raw.Cut || raw.All.Delivered != raw.All.Sent || raw.All.Sent < 500 || raw.All.Pending+raw.All.Lost != 0 {
@@ -193,10 +183,7 @@ func TestAbortedRunEndsAtOnce(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	done, err := w.Do(ctx, stop, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Get(w.Do(ctx, stop, r))(t)
 	if took := time.Since(began); took > patience {
 		t.Errorf("took %v", took)
 	}

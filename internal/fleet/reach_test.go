@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -53,9 +54,7 @@ func TestAgentLooksUpOnlyWhatItAllows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nest := filepath.Join(dir, "nest")
-	if err := os.WriteFile(nest, []byte("in the file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(nest, []byte("in the file\n"), 0o600))
 	var mu sync.Mutex
 	var asked []string
 	var got []string
@@ -146,10 +145,7 @@ func elsewhere(t *testing.T, drivers *driver.Registry, id, yaml string, needs []
 func TestUninvolvedAgentCannotReadJob(t *testing.T) {
 	t.Parallel()
 	const mark = "M4rkOfTheScenar10"
-	at, err := admission.Parse(server(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(admission.Parse(server(t)))(t)
 	for _, o := range []Options{{}, {Server: at}} {
 		_, drivers := memoryDrivers(t)
 		w := open(t, drivers, o)
@@ -165,7 +161,7 @@ func TestUninvolvedAgentCannotReadJob(t *testing.T) {
 		heard := map[string]int{}
 		form := base64.StdEncoding.EncodeToString([]byte("000" + mark))[4:20]
 		for _, subject := range subjects {
-			if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
+			must.Get(nc.Subscribe(subject, func(m *nats.Msg) {
 				mu.Lock()
 				defer mu.Unlock()
 				if m.Subject == protocol.OrderSubject(w.Agents()[0].Instance, "job") {
@@ -177,13 +173,9 @@ func TestUninvolvedAgentCannotReadJob(t *testing.T) {
 						t.Errorf("%s says %q", m.Subject, b)
 					}
 				}
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 		}
-		if err := nc.FlushTimeout(patience); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, nc.FlushTimeout(patience))
 		r := runOf(t, drivers, "run", "name: "+mark+"\nload: {rate: 100/s}\nwarmup: 0s\nmeasure: 300ms"+common)
 		if !bytes.Contains(r.Scenario, []byte(mark)) {
 			t.Fatal("the scenario has no mark")
@@ -211,17 +203,13 @@ func TestPeerCannotFloodCoordinatorLog(t *testing.T) {
 	const each = 4000
 	for range each {
 		for _, what := range []string{"challenge", "join"} {
-			if err := nc.Publish(protocol.DoorSubject(w.session, id, what), []byte("{")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, nc.Publish(protocol.DoorSubject(w.session, id, what), []byte("{")))
 		}
 	}
 	if _, err := nc.Request(protocol.DoorSubject(w.session, id, "challenge"), []byte("{"), patience); err != nil { // all before is handled
 		t.Fatal(err)
 	}
-	if _, err := nc.Request(protocol.DoorSubject(w.session, id, "join"), []byte("{"), patience); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(nc.Request(protocol.DoorSubject(w.session, id, "join"), []byte("{"), patience))(t)
 	lines := 0
 	for l := range strings.Lines(w.diary.String()) {
 		if strings.Contains(l, "refused") {
@@ -251,10 +239,7 @@ func TestAgentWithWrongSchemeExits(t *testing.T) {
 // At a server where anyone may pose as a coordinator, an agent reports a few, without control sequences.
 func TestForeignBeaconsCannotFloodAgentLog(t *testing.T) {
 	t.Parallel()
-	at, err := admission.Parse(server(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(admission.Parse(server(t)))(t)
 	nc, _ := dial(t, at, "stranger")
 	var notes diary
 	w := &world{diary: &diary{}, agents: map[string]*running{}}
@@ -272,13 +257,9 @@ func TestForeignBeaconsCannotFloodAgentLog(t *testing.T) {
 	until(t, "the agent to tell of strangers", func() bool {
 		for i := range beacons { // one may come before the agent listens
 			b := protocol.Encode(protocol.Beacon{Session: fmt.Sprint("s", i), Version: fmt.Sprint("v", i), Host: "h\x1b[2J"})
-			if err := nc.Publish(protocol.BeaconSubject, b); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, nc.Publish(protocol.BeaconSubject, b))
 		}
-		if err := nc.FlushTimeout(patience); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, nc.FlushTimeout(patience))
 		return strings.Contains(notes.String(), "refused by")
 	})
 	if n := strings.Count(notes.String(), "refused by"); n > 8*hub.LogEachMost {

@@ -6,23 +6,19 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // What a killed coordinator left is kept for a week.
 func TestOldCoordinatorStreamsAreRemoved(t *testing.T) {
 	t.Parallel()
 	dir, keep := t.TempDir(), keepOf(t)
-	first, err := Open(t.Context(), Options{Keep: keep, Dir: dir, Version: ownVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(Open(t.Context(), Options{Keep: keep, Dir: dir, Version: ownVersion}))(t)
 	first.cancel()
 	first.side.Wait()
 	first.disconnect()
-	second, err := Open(t.Context(), Options{Keep: keep, Dir: dir, Version: ownVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(Open(t.Context(), Options{Keep: keep, Dir: dir, Version: ownVersion}))(t)
 	defer second.Close()
 	if _, err := second.js.Stream(t.Context(), streamPrefix+first.session); err != nil {
 		t.Errorf("the stream of the first, just now: %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -38,10 +39,7 @@ const common = "\nmessage: {size: 64B}\nsystem: {driver: memory}\ndrain: 20s\n"
 // of these plans has one destination.
 func planOf(t *testing.T, spec schedule.Spec) []mark {
 	t.Helper()
-	s, err := schedule.New(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(schedule.New(spec))(t)
 	m := &memory{}
 	next := map[uint32]uint64{}
 	for i, due := range s.Due(schedule.Part{Count: 1}) {

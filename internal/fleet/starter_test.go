@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/placement"
 )
 
@@ -48,10 +49,7 @@ func TestHostingAgentRunsNoClients(t *testing.T) {
 	}
 
 	run := runOf(t, drivers, "r1", strings.Replace(servedRun, "measure: 500ms", "measure: 2s", 1))
-	up, err := w.Bring(t.Context(), "bk", run, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := must.Get(w.Bring(t.Context(), "bk", run, quiet))(t)
 	until(t, "the agent to say that it is busy", func() bool { return w.busy(t, "bk") == "r1" })
 	s.mu.Lock()
 	happened, began := s.happened, make(chan engine.Event, 16)

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/latch"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
 )
@@ -68,10 +69,7 @@ func TestUnexpectedMessagesAreIgnored(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
-	done, err := w.Do(ctx, attacked, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Get(w.Do(ctx, attacked, r))(t)
 	if !latch.Closed(attacked) || !done.Raw.Interrupted {
 		t.Error("the run ended before it was stopped")
 	}

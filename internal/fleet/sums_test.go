@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -16,16 +17,9 @@ import (
 // totals reads a log's sums by their tags.
 func totals(t *testing.T, dir string) map[string]*measure.Counts {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, result.FileIntervals))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join(dir, result.FileIntervals)))(t)
 	defer func() { _ = f.Close() }()
-	sums, err := result.Totals(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sums
+	return must.Get(result.Totals(f))(t)
 }
 
 // buckets are the counts with the extremes that a log keeps: those of buckets.
@@ -46,13 +40,8 @@ load: {rate: 2000/s, arrival: poisson}
 warmup: 500ms
 measure: 3s`+common)
 	dir := filepath.Join(t.TempDir(), "run")
-	f, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.StartIntervals(time.Now(), ownVersion); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(result.Create(dir))(t)
+	must.Do(t, f.StartIntervals(time.Now(), ownVersion))
 	lines := 0
 	r.Config.OnInterval = func(iv *measure.Interval) {
 		lines++
@@ -61,9 +50,7 @@ measure: 3s`+common)
 		}
 	}
 	done := w.do(t, r)
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	sums := map[string]*measure.Counts{}
 	for _, a := range done.Agents {
 		for tag, c := range totals(t, filepath.Join(own, "run-"+a.Name)) {

@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 )
 
@@ -36,25 +37,16 @@ func TestSurveyListsCoordinatorsAgents(t *testing.T) {
 	w := open(t, drivers, Options{})
 	w.agent(t, "a", func(a *agent.Agent) { a.Labels = map[string]string{"zone": "x"} })
 	w.agent(t, "wrong", func(a *agent.Agent) {
-		c, err := pace.NewWrongClock(pace.Wrong{Constant: 25 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(pace.NewWrongClock(pace.Wrong{Constant: 25 * time.Millisecond}))(t)
 		a.Clock, a.OwnTime = func() *pace.Clock { return c }, true
 	})
 	gone := w.agent(t, "gone")
 	w.await(t, 3)
 	w.agent(t, "old", func(a *agent.Agent) { a.Version = "v0.9.0" })
-	if err := gone.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, gone.stop())
 	var s *survey.Sight
 	until(t, "the agent of another version", func() bool {
-		var err error
-		s, err = (&survey.Survey{Place: survey.Place{Server: w.address(t)}, Wait: time.Second, Doctor: true}).Look(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s = must.Get((&survey.Survey{Place: survey.Place{Server: w.address(t)}, Wait: time.Second, Doctor: true}).Look(t.Context()))(t)
 		there := 0
 		for _, x := range s.Agents {
 			if !x.Gone {
@@ -97,26 +89,14 @@ func TestSurveyListsCoordinatorsAgents(t *testing.T) {
 func TestSurveyReplacesAbsentCoordinator(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
-	keep, err := admission.Open(t.TempDir(), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := keep.New(time.Hour, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := Open(t.Context(), Options{Keep: keep, Dir: t.TempDir(), Version: ownVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	keep := must.Get(admission.Open(t.TempDir(), time.Now()))(t)
+	token := must.Get(keep.New(time.Hour, time.Now()))(t)
+	f := must.Get(Open(t.Context(), Options{Keep: keep, Dir: t.TempDir(), Version: ownVersion}))(t)
 	t.Cleanup(f.Close)
 	w := open(t, drivers, Options{}) // of which there are the agents alone
 	there := f.hub.Addr()
 	// Where nobody listens yet.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	free := l.Addr().String()
 	_ = l.Close()
 	for _, listen := range []string{free, there} {
@@ -124,10 +104,7 @@ func TestSurveyReplacesAbsentCoordinator(t *testing.T) {
 		w.agent(t, "at-"+listen[strings.LastIndexByte(listen, ':')+1:], func(a *agent.Agent) { a.Address = url })
 		var s *survey.Sight
 		until(t, "an agent at "+listen, func() bool {
-			s, err = (&survey.Survey{Place: survey.Place{Listen: listen, Keep: keep}, Wait: 2 * time.Second}).Look(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			s = must.Get((&survey.Survey{Place: survey.Place{Listen: listen, Keep: keep}, Wait: 2 * time.Second}).Look(t.Context()))(t)
 			return len(s.Agents) == 1
 		})
 		if s.StoodIn != (listen == free) || len(s.Coordinators) != map[bool]int{true: 0, false: 1}[s.StoodIn] {
@@ -137,10 +114,7 @@ func TestSurveyReplacesAbsentCoordinator(t *testing.T) {
 			t.Errorf("it tells the token: %s", s.At)
 		}
 	}
-	other, err := admission.Open(t.TempDir(), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(admission.Open(t.TempDir(), time.Now()))(t)
 	if _, err := (&survey.Survey{Place: survey.Place{Listen: there, Keep: other}}).Look(t.Context()); err == nil || !strings.Contains(err.Error(), "another folder") {
 		t.Errorf("with another keep: %v", err)
 	}
@@ -154,10 +128,7 @@ func TestSurveyReplacesAbsentCoordinator(t *testing.T) {
 func TestASurveyIsNotMisled(t *testing.T) {
 	t.Parallel()
 	keep := keepOf(t)
-	h, err := hub.Start(t.Context(), hub.Options{Keep: keep, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(hub.Start(t.Context(), hub.Options{Keep: keep, Dir: t.TempDir()}))(t)
 	defer h.Close()
 	at := keep.Own(h.JoinURL("", admission.Token{}))
 	nc, err := h.Dial(t.Context(), "liar", nil) // an agent may answer but once, and as itself
@@ -166,10 +137,7 @@ func TestASurveyIsNotMisled(t *testing.T) {
 	}
 	defer nc.Close()
 	one := protocol.About{Name: "one", Instance: "1", Version: "v2"}
-	good, err := json.Marshal(map[string]any{"name": "next", "instance": "2", "version": "v9", "quantum": []int{1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(json.Marshal(map[string]any{"name": "next", "instance": "2", "version": "v9", "quantum": []int{1}}))(t)
 	cursed := one
 	cursed.Host = "\x1b[2J"
 	long := one
@@ -179,28 +147,19 @@ func TestASurveyIsNotMisled(t *testing.T) {
 	answers := [][]byte{good, protocol.Encode(cursed), protocol.Encode(long), protocol.Encode(dotted), []byte("{"), make([]byte, protocol.SmallSize+1), protocol.Encode(protocol.About{})}
 	bosses := [][]byte{[]byte("[]"), protocol.Encode(protocol.Roster{}), protocol.Encode(protocol.Roster{Session: "s", Members: []protocol.Member{{AgoNS: -1}}}), protocol.Encode(protocol.Roster{Session: "\n"})}
 	for subject, all := range map[string][][]byte{protocol.AboutSubject: answers, protocol.RosterSubject: bosses} {
-		if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
+		must.Get(nc.Subscribe(subject, func(m *nats.Msg) {
 			for _, b := range all {
 				_ = nc.Publish(m.Reply, b)
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	}
-	if _, err := nc.Subscribe(protocol.AskSubject("2", "doctor"), func(m *nats.Msg) {
+	must.Get(nc.Subscribe(protocol.AskSubject("2", "doctor"), func(m *nats.Msg) {
 		_ = m.Respond(protocol.Encode(protocol.Look{Findings: []host.Finding{{Name: "x\x1b", Health: host.Bad, Found: "\x1b[2J"}}, Daemon: host.Daemon{Source: "\x07"}}))
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.FlushTimeout(patience); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	must.Do(t, nc.FlushTimeout(patience))
 	var s *survey.Sight
 	until(t, "every answer to be there while it looks", func() bool {
-		s, err = (&survey.Survey{Place: survey.Place{Server: at}, Wait: 500 * time.Millisecond, Doctor: true}).Look(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s = must.Get((&survey.Survey{Place: survey.Place{Server: at}, Wait: 500 * time.Millisecond, Doctor: true}).Look(t.Context()))(t)
 		if len(s.Agents) > 1 || len(s.Coordinators) > 0 || s.Strange > len(answers)+len(bosses)-1 {
 			t.Fatalf("%+v; want the agent of another version alone, and %d strange answers", s, len(answers)+len(bosses)-1)
 		}

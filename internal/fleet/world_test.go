@@ -23,6 +23,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
@@ -93,11 +94,7 @@ func until(t *testing.T, what string, so func() bool) {
 // registry returns the drivers of a test.
 func registry(t *testing.T, defs ...driver.Definition) *driver.Registry {
 	t.Helper()
-	r, err := driver.NewRegistry(defs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(driver.NewRegistry(defs...))(t)
 }
 
 // A world is a coordinator and agents in this process, which meet at a server.
@@ -133,10 +130,7 @@ func open(t *testing.T, drivers *driver.Registry, o Options) *world {
 	if o.Log == nil {
 		o.Log = w.diary.log()
 	}
-	f, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Open(t.Context(), o))(t)
 	w.Fleet = f
 	t.Cleanup(func() {
 		for _, a := range w.agents {
@@ -155,10 +149,7 @@ func open(t *testing.T, drivers *driver.Registry, o Options) *world {
 // address is where agents join.
 func (w *world) address(t *testing.T) admission.Address {
 	t.Helper()
-	a, err := admission.Parse(w.JoinURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(admission.Parse(w.JoinURL()))(t)
 	if a.IsOwn() {
 		a = w.o.Keep.Own(a)
 	}
@@ -168,23 +159,14 @@ func (w *world) address(t *testing.T) admission.Address {
 // keepOf makes a keep for a test.
 func keepOf(t testing.TB) *admission.Keep {
 	t.Helper()
-	k, err := admission.Open(t.TempDir(), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return must.Get(admission.Open(t.TempDir(), time.Now()))(t)
 }
 
 // dial connects a process that is not an agent, and says by which ID.
 func dial(t *testing.T, a admission.Address, name string, more ...nats.Option) (nc *nats.Conn, id string) {
 	t.Helper()
-	self, err := admission.NewSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if nc, err = hub.Dial(t.Context(), a, self, name, nil, more...); err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(admission.NewSelf())(t)
+	nc = must.Get(hub.Dial(t.Context(), a, self, name, nil, more...))(t)
 	t.Cleanup(nc.Close)
 	return nc, self.ID()
 }
@@ -204,11 +186,7 @@ func (w *world) of(t *testing.T, name string) protocol.About {
 // sealed is a message as it travels to an agent.
 func sealed(t *testing.T, a protocol.About, v any) []byte {
 	t.Helper()
-	b, err := admission.Seal(protocol.Encode(v), a.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must.Get(admission.Seal(protocol.Encode(v), a.Key))(t)
 }
 
 // agent starts one.
@@ -274,9 +252,7 @@ func (w *world) busy(t *testing.T, name string) string {
 
 func (w *world) await(t *testing.T, n int) {
 	t.Helper()
-	if err := w.Await(t.Context(), Want{Agents: n}, patience); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Await(t.Context(), Want{Agents: n}, patience))
 }
 
 // runOf creates the run of a scenario with that id.
@@ -334,10 +310,7 @@ func dealt(t *testing.T, r *Run, agents int) (names []string, shares []engine.Wo
 		names = append(names, string(rune('a'+i)))
 		d.abouts = append(d.abouts, protocol.About{Name: names[i], Clock: "one"})
 	}
-	shares, err := d.deal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shares = must.Get(d.deal())(t)
 	return names, shares
 }
 
@@ -381,14 +354,8 @@ func exact(t *testing.T, raw *engine.Raw, planned uint64) {
 // same checks that two distributions have the same counts in the same buckets.
 func same(t *testing.T, what string, got, want *measure.Counts) {
 	t.Helper()
-	a, err := got.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := want.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(got.AppendBinary(nil))(t)
+	b := must.Get(want.AppendBinary(nil))(t)
 	if !bytes.Equal(a, b) {
 		t.Errorf("%s: %d values up to %d, want %d up to %d, in the same buckets", what, got.Total(), got.Max(), want.Total(), want.Max())
 	}

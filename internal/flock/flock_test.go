@@ -7,14 +7,13 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestLockIsHeldUntilClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "lock")
-	f, err := Try(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Try(path))(t)
 	if _, err := Try(path); !errors.Is(err, ErrHeld) {
 		t.Errorf("a second one: %v; want ErrHeld", err)
 	}
@@ -42,10 +41,7 @@ func TestLockIsHeldUntilClosed(t *testing.T) {
 
 func TestWaitAnnouncesOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	f, err := Try(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Try(path))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	said := 0
 	if _, err := Wait(ctx, path, func() { said++; cancel() }); !errors.Is(err, context.Canceled) || said != 1 {

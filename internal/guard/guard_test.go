@@ -21,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -175,20 +176,12 @@ func readPid(t *testing.T, path string) int {
 // start starts a child with the given role and returns it with its folder.
 func start(t *testing.T, part string, remove bool) (*Process, string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir := filepath.Join(t.TempDir(), "child")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	p, err := Start(t.Context(), self, Spec{
+	must.Do(t, os.Mkdir(dir, 0o700))
+	p := must.Get(Start(t.Context(), self, Spec{
 		Args: []string{self}, Env: append(os.Environ(), role+"="+part, quick), Dir: dir, RemoveDir: remove, Grace: 200 * time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() {
 		// The test may have killed the guard itself.
 		if err := p.Stop(context.Background()); err != nil && part != "exit7" && part != "leaver" && part != "killed" && !strings.Contains(err.Error(), "signal: killed") {
@@ -203,15 +196,9 @@ func TestWellBehavedChildOnlyGetsSIGTERM(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		needs.Host(t, "linux", "processes that left their parent's group are found")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir := t.TempDir()
-	p, err := Start(t.Context(), self, Spec{Args: []string{self}, Env: append(os.Environ(), role+"=orderly", quick), Dir: dir, Grace: time.Minute, Orderly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Start(t.Context(), self, Spec{Args: []string{self}, Env: append(os.Environ(), role+"=orderly", quick), Dir: dir, Grace: time.Minute, Orderly: true}))(t)
 	child, other := readPid(t, filepath.Join(dir, "pid")), readPid(t, filepath.Join(dir, "grandpid"))
 	if err := p.Stop(t.Context()); err != nil {
 		t.Error(err)
@@ -245,9 +232,7 @@ func TestStopKillsProcessTreeAndRemovesFolder(t *testing.T) {
 			if c.grand {
 				pids = append(pids, readPid(t, filepath.Join(dir, "grandpid")))
 			}
-			if err := p.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Stop(t.Context()))
 			if err := p.Err(); err != nil {
 				t.Errorf("Err() = %v; want nil after Stop", err)
 			}
@@ -268,9 +253,7 @@ func TestStopKillsProcessTreeAndRemovesFolder(t *testing.T) {
 
 func TestKilledGuardLeavesNothing(t *testing.T) {
 	p, dir := start(t, "plain", true)
-	if err := syscall.Kill(p.GuardPid(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(p.GuardPid(), syscall.SIGKILL))
 	select {
 	case <-p.Done():
 	case <-time.After(time.Minute):
@@ -294,13 +277,8 @@ func TestKillingWeirKillsTreeAndRemovesFolder(t *testing.T) {
 			}
 			weir := exec.Command(self, part, t.TempDir())
 			weir.Env = append(os.Environ(), role+"=weir", quick)
-			out, err := weir.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := weir.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(weir.StdoutPipe())(t)
+			must.Do(t, weir.Start())
 			line, _ := bufio.NewReader(out).ReadString('\n')
 			f := strings.Fields(line)
 			if len(f) != 3 {
@@ -389,10 +367,7 @@ func TestChildExitIsReported(t *testing.T) {
 
 // Cancelling a start leaves nothing behind, whether the guard was running yet or not.
 func TestAbandonedStartLeavesNothing(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	given := 0
 	for i := range 40 {
 		before, dir := children(t), t.TempDir()
@@ -424,10 +399,7 @@ func TestAbandonedStartLeavesNothing(t *testing.T) {
 // reports them.
 func children(t *testing.T) []string {
 	t.Helper()
-	all, err := filepath.Glob("/proc/self/task/*/children")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(filepath.Glob("/proc/self/task/*/children"))(t)
 	var pids []string
 	for _, path := range all {
 		b, _ := os.ReadFile(path) // a thread may have ended
@@ -440,9 +412,7 @@ func TestStartRefuses(t *testing.T) {
 	self, _ := os.Executable()
 	dir := t.TempDir()
 	notProgram := filepath.Join(dir, "text")
-	if err := os.WriteFile(notProgram, []byte("no program"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(notProgram, []byte("no program"), 0o700))
 	for _, c := range []struct {
 		name, self, want string
 		spec             Spec
@@ -475,19 +445,11 @@ func TestProcessGroupDiesWithTree(t *testing.T) {
 		"the guard is killed": func(p *Process) { _ = syscall.Kill(p.GuardPid(), syscall.SIGKILL) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := must.Get(os.Executable())(t)
 			dir, group := t.TempDir(), filepath.Join(t.TempDir(), "group")
-			p, err := Start(t.Context(), self, Spec{Args: []string{self}, Env: append(os.Environ(), role+"=plain", quick), Dir: dir, Group: group, Grace: 200 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(Start(t.Context(), self, Spec{Args: []string{self}, Env: append(os.Environ(), role+"=plain", quick), Dir: dir, Group: group, Grace: 200 * time.Millisecond}))(t)
 			for _, one := range []string{"1", "shared"} { // created by the tree
-				if err := os.MkdirAll(filepath.Join(group, one), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Join(group, one), 0o700))
 			}
 			end(p)
 			select {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -52,10 +53,7 @@ func options() Options { return Options{Alpha: 0.05, Latest: 10, Seed: 1} }
 func TestFivePercentStepIsLocated(t *testing.T) {
 	runs := nightly(1, 60, 40, 1.05)
 	rand.New(rand.NewPCG(9, 9)).Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] }) // folders come in any order
-	h, err := Of(runs, options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Of(runs, options()))(t)
 	var got []string
 	for _, f := range h.Series[0].Figures {
 		for _, c := range f.Changes {
@@ -83,10 +81,7 @@ func TestFivePercentStepIsLocated(t *testing.T) {
 func TestHistoriesWithoutAChangeShowNone(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(20) {
-		h, err := Of(nightly(100+seed, 60, 60, 1), options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(Of(nightly(100+seed, 60, 60, 1), options()))(t)
 		for _, f := range h.Series[0].Figures {
 			if len(f.Changes) > 0 {
 				wrong++
@@ -105,10 +100,7 @@ func TestNewChangeIsInLatestRuns(t *testing.T) {
 		step       float64
 		all, worse int
 	}{{"slower", 1.3, 2, 2}, {"faster", 0.7, 2, 0}} {
-		h, err := Of(nightly(2, 40, 34, c.step), options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(Of(nightly(2, 40, 34, c.step), options()))(t)
 		if all, worse := h.New(); all != c.all || worse != c.worse {
 			t.Errorf("%s from run 35 of 40: %d new changes, %d worse; want %d and %d", c.what, all, worse, c.all, c.worse)
 		}
@@ -118,10 +110,7 @@ func TestNewChangeIsInLatestRuns(t *testing.T) {
 func TestSmallChangesAreLeftOut(t *testing.T) {
 	o := options()
 	o.Least = 0.1
-	h, err := Of(nightly(1, 60, 40, 1.05), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Of(nightly(1, 60, 40, 1.05), o))(t)
 	for _, f := range h.Series[0].Figures {
 		if len(f.Changes) > 0 {
 			t.Errorf("%s %s: a change of 5 %% is shown, where those below 10 %% are left out", f.Family, f.Name)
@@ -137,10 +126,7 @@ func TestDifferentSettingsFormSeparateSeries(t *testing.T) {
 	runs[3].Result.Verdict.Status = result.Invalid
 	runs[4].Result.Run.Interrupted = true
 	runs[5].Result.Agents = []result.Agent{{Name: "a", Producers: 1}, {Name: "b", Consumers: 1, Missing: true}} // an earlier weir called it SUSPECT
-	h, err := Of(runs, options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Of(runs, options()))(t)
 	if len(h.Series) != 2 || len(h.Series[0].Runs) != 9 || len(h.Series[1].Runs) != 12 {
 		t.Fatalf("%d series, want two of 9 and 12 runs", len(h.Series))
 	}
@@ -170,10 +156,7 @@ func TestTooFewRunsForHistory(t *testing.T) {
 	if !errors.As(err, &few) || !errors.Is(err, ErrTooFew) || few.More != 1 || err.Error() != "too few runs: 10 runs cannot show a change, however large: add 1" {
 		t.Errorf("ten runs, of which the latest five are ten times as slow: %v", err)
 	}
-	h, err := Of(ten, options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Of(ten, options()))(t)
 	if all, _ := h.New(); all == 0 || h.Series[0].Needs != 0 {
 		t.Errorf("eleven of them show %d changes, and need %d; want some, and 0", all, h.Series[0].Needs)
 	}
@@ -183,10 +166,7 @@ func TestTooFewRunsForHistory(t *testing.T) {
 func TestUndetectableChangeIsExplained(t *testing.T) {
 	o := options()
 	o.Latest = 3
-	h, err := Of(eight(nightly(1, 11, 11, 1)), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Of(eight(nightly(1, 11, 11, 1)), o))(t)
 	if s := h.Series[0].Shows; s == nil || s.Percent != nil || s.After != 4 {
 		t.Errorf("a change before the latest 3 of 11 runs: %+v; want that it shows once 4 follow it", s)
 	}
@@ -196,9 +176,7 @@ func TestUndetectableChangeIsExplained(t *testing.T) {
 			r.Result.Latency.Send.Response.Percentiles[p].NS *= int64(1 + 3000*(i%2))
 		}
 	}
-	if h, err = Of(wild, options()); err != nil {
-		t.Fatal(err)
-	}
+	h = must.Get(Of(wild, options()))(t)
 	if s := h.Series[0].Shows; s == nil || s.Percent != nil || s.After != 0 {
 		t.Errorf("runs that differ by a factor of 3,000: %+v; want neither a step nor a number of runs", s)
 	}
@@ -225,10 +203,7 @@ func TestLongSeriesUsesLatestRuns(t *testing.T) {
 		r.Run.StartedAt = time.Unix(int64(i), 0).UTC().Format(time.RFC3339Nano)
 		long = append(long, compare.Run{Dir: fmt.Sprint(i), Result: &r})
 	}
-	h, err := Of(long, options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Of(long, options()))(t)
 	if s := h.Series[0]; s.Older != 2 || s.Runs[0].Dir != "2" {
 		t.Errorf("%d older runs, the first looked at is %s; want 2, and run 2", s.Older, s.Runs[0].Dir)
 	}
@@ -238,20 +213,14 @@ func TestLongSeriesUsesLatestRuns(t *testing.T) {
 func TestNoChangeReportsDetectableSize(t *testing.T) {
 	last := 0.0
 	for _, n := range []int{60, 20, 12} {
-		h, err := Of(nightly(1, n, n, 1), options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(Of(nightly(1, n, n, 1), options()))(t)
 		s := h.Series[0].Shows
 		if s == nil || s.Percent == nil || *s.Percent < last {
 			t.Fatalf("%d runs: %+v; want a percentage of at least %v", n, s, last)
 		}
 		last = *s.Percent
 		at := max(n-10, n/2)
-		with, err := Of(nightly(1, n, at, 1+last/100), options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		with := must.Get(Of(nightly(1, n, at, 1+last/100), options()))(t)
 		all, _ := with.New()
 		if with.Series[0].Shows != nil || all == 0 {
 			t.Errorf("%d runs: a step of %v %% at run %d is said to show, and does not: %+v", n, last, at, with.Series[0].Shows)
@@ -276,10 +245,7 @@ func TestLowerBoundsLeaveChangeIntervalOpen(t *testing.T) {
 				runs[i].Result.Latency.Send.Response.Percentile(p).AtLeast = i < 10 && c.before || i >= 10 && c.after
 			}
 		}
-		h, err := Of(runs, options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(Of(runs, options()))(t)
 		found := 0
 		for _, f := range h.Series[0].Figures {
 			for _, x := range f.Changes {
@@ -317,10 +283,7 @@ func TestHistoryFollowsTheSystemsPart(t *testing.T) {
 		}
 		r.Result.Wire = &result.Wire{Send: &result.WireParts{Sampled: all.Total(), Exact: all.Total(), System: judge.SystemsPart(all, steps, nil, 40_000)}}
 	}
-	h, err := Of(runs, options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Of(runs, options()))(t)
 	var got []string
 	for _, f := range h.Series[0].Figures {
 		if f.Family == "send.system" {

@@ -8,31 +8,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMemoKeepsAnswers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "changes.json")
 	runs := nightly(1, 40, 25, 1.05)
 	o := options()
-	want, err := Of(runs, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(Of(runs, o))(t)
 	for _, turn := range []string{"first", "with the file"} {
 		o.Memo = OpenMemo(file, "1")
-		got, err := Of(runs, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(Of(runs, o))(t)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", turn, diff)
 		}
 		if news := o.Memo.news; news != (turn == "first") {
 			t.Errorf("%s: searches that are new: %t", turn, news)
 		}
-		if err := o.Memo.Save(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.Memo.Save())
 	}
 	// Another version may find something else.
 	o.Memo = OpenMemo(file, "2")
@@ -66,9 +60,7 @@ func TestMemoIsBounded(t *testing.T) {
 		t.Errorf("the file (-written +read):\n%s", diff)
 	}
 	// A broken file is as good as none.
-	if err := os.WriteFile(file, []byte(`{"schema":"weir.changes/v1","found":{"a":[{`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(`{"schema":"weir.changes/v1","found":{"a":[{`), 0o600))
 	if m := OpenMemo(file, "1"); len(m.old) != 0 {
 		t.Errorf("a broken file gave %v", m.old)
 	}

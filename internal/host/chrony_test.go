@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // chronyc puts a script of that name first in PATH.
 func chronyc(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "chronyc"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "chronyc"), []byte("#!/bin/sh\n"+script), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 

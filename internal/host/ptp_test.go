@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 )
 
@@ -146,9 +147,7 @@ func TestDaemonsThatSpeakForTheWallClock(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			chronyc(t, tt.chronyc)
 			dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")
-			if err := os.WriteFile(filepath.Join(dir, "pmc"), []byte("#!/bin/sh\n"+tt.pmc+"\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, "pmc"), []byte("#!/bin/sh\n"+tt.pmc+"\n"), 0o755))
 			all := AskDaemons(t.Context(), pace.NewClock())
 			if got := all[0].String(); !strings.HasPrefix(got, tt.want) {
 				t.Errorf("%s; want %s", got, tt.want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/proctree"
@@ -187,15 +188,9 @@ func TestFolderBytesAreThoseOnDisk(t *testing.T) {
 		t.Error("what is not there has a size")
 	}
 	before := *folderBytes(dir)
-	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "a", "b", "c"), make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "a", "b", "c"), 1<<40); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a", "b", "c"), make([]byte, 1<<20), 0o600))
+	must.Do(t, os.Truncate(filepath.Join(dir, "a", "b", "c"), 1<<40))
 	if n := *folderBytes(dir) - before; n < 1<<20 || n > 2<<20 {
 		t.Errorf("1 MiB, and a hole after it, takes %d bytes", n)
 	}
@@ -209,34 +204,22 @@ func TestBusyServersAreDetected(t *testing.T) {
 	}
 	dir := t.TempDir()
 	sh := exec.Command("sh", "-c", `read go; sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo done; read go`)
-	in, err := sh.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(sh.StdinPipe())(t)
+	r, w := must.Two(os.Pipe())(t)
 	sh.Stdout = w
-	if err := sh.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sh.Start())
 	_ = w.Close()
 	clock := pace.NewClock()
 	m := StartServerMeter(clock, Watching{Guard: os.Getpid(), Servers: []Server{{Name: "sh", Node: 1, Pid: sh.Process.Pid, Dir: dir}}})
 	from := clock.Now()
 	fmt.Fprintln(in, "go")
-	if _, err := r.Read(make([]byte, 8)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Read(make([]byte, 8)))(t)
 	m.take(true)
 	burnt := clock.Now()
 	m.take(true)
 	idle := clock.Now()
 	fmt.Fprintln(in, "go")
-	if err := sh.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sh.Wait())
 	_ = r.Close()
 	m.take(true)
 	m.Mark()

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -66,22 +67,13 @@ func TestVerdictDependsOnlyOnStoredResult(t *testing.T) {
 	for path, r := range golden(t) {
 		var objectives []Objective
 		for _, s := range r.Verdict.SLO {
-			o, err := ParseObjective(s.Expr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(ParseObjective(s.Expr))(t)
 			objectives = append(objectives, o)
 		}
 		want := Verdict(r, objectives)
 		r.Verdict = result.Verdict{}
-		b, err := result.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		read, err := result.Unmarshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(result.Marshal(r))(t)
+		read := must.Get(result.Unmarshal(b))(t)
 		if diff := cmp.Diff(want, Verdict(read, objectives), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s:\n%s", path, diff)
 		}

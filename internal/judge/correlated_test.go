@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -106,10 +107,7 @@ func TestTooShortRunHasNoInterval(t *testing.T) {
 			t.Errorf("%s: p90 has an interval %v..%v by %q, and the mean a design effect of %v; want none", name, row.LoNS, row.HiNS, row.UnboundedBy, d.MeanDeff)
 		}
 		for _, o := range []string{"send.p90 <= 1h", "send.mean <= 1h"} {
-			o, err := ParseObjective(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(ParseObjective(o))(t)
 			r := o.resultOf(d)
 			r.Run.MeasureS = 10
 			if s := o.Judge(r); s.Status != result.Undecided || s.Why == "" || o.figure.stat == "p" && s.NeedsS <= 10 {
@@ -205,10 +203,7 @@ func outage(t *testing.T, how string) *result.Dist {
 
 // Whether it delays messages or fails them. If as many fail separately, p99 misses every limit.
 func TestOneOutageDecidesNoPercentile(t *testing.T) {
-	o, err := ParseObjective("e2e.p99 <= 2s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(ParseObjective("e2e.p99 <= 2s"))(t)
 	for how, want := range map[string]result.Outcome{
 		"delayed": result.Undecided, "failed": result.Undecided, "forgotten": result.Undecided, "apart": result.Fail,
 	} {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 )
@@ -21,10 +22,7 @@ func tenth(dice *rand.Rand, i int, ns float64) *measure.Interval {
 // decided; 0 for never.
 func decidedAfter(t *testing.T, dice *rand.Rand, ns float64, objective string) int {
 	t.Helper()
-	o, err := ParseObjective(objective)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(ParseObjective(objective))(t)
 	kept := new(Slices)
 	e := WatchFor([]Objective{o}, kept, 1)
 	for i := range 80 {
@@ -71,20 +69,14 @@ func TestObjectiveAtLimitRarelyDecided(t *testing.T) {
 func TestOnlyPercentilesEndARun(t *testing.T) {
 	var os []Objective
 	for _, s := range []string{"lost == 0", "send.max <= 1s", "send.mean <= 1s", "sent.rate >= 1/s"} {
-		o, err := ParseObjective(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(s))(t)
 		os = append(os, o)
 	}
 	if WatchFor(os, nil, 1) != nil {
 		t.Error("a run without an objective about a percentile is watched")
 	}
 	for _, s := range []string{"send.p50 <= 1s", "e2e.service.p99 <= 1s", "rtt.p99.9 <= 1s", "settle.p50 <= 1s"} {
-		o, err := ParseObjective(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(s))(t)
 		if e := WatchFor([]Objective{o}, nil, 1); e == nil {
 			t.Errorf("%s is not watched", s)
 		}
@@ -107,10 +99,7 @@ func TestFailuresInOneEpisodeDecideNothing(t *testing.T) {
 			return 0
 		}, false},
 	} {
-		o, err := ParseObjective("send.p99 <= 2s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective("send.p99 <= 2s"))(t)
 		kept := new(Slices)
 		e := WatchFor([]Objective{o}, kept, 1)
 		decided := false
@@ -134,10 +123,7 @@ func TestOpenMessagesMayBeLost(t *testing.T) {
 		open    uint64
 		decided bool
 	}{"some in flight": {20, true}, "a second of the run": {10_000, false}} {
-		o, err := ParseObjective("e2e.p99 <= 2s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective("e2e.p99 <= 2s"))(t)
 		kept := new(Slices)
 		e := WatchFor([]Objective{o}, kept, 2)
 		decided := false

@@ -3,6 +3,7 @@ package judge
 import (
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -78,10 +79,7 @@ func TestLargestAllowedFailureShareApplies(t *testing.T) {
 		in.Evidence = &result.Evidence{MayFail: 0.015}
 		var objectives []Objective
 		for _, text := range []string{"failed <= 1%", "failed <= 2%"} {
-			o, err := ParseObjective(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(ParseObjective(text))(t)
 			objectives = append(objectives, o)
 		}
 		if c := failed(subjectOf(&in, objectives)).stored(); c.Status != want {
@@ -107,10 +105,7 @@ func TestObjectiveSetsAllowedFailures(t *testing.T) {
 		"lost <= 7":                       0,
 		"e2e.p99 <= 1ms":                  0,
 	} {
-		o, err := ParseObjective(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(text))(t)
 		if got := o.Tolerates(m); got < want-1e-12 || got > want+1e-12 {
 			t.Errorf("%s: %v; want %v", text, got, want)
 		}
@@ -139,10 +134,7 @@ func TestRateFromFewClientCallsIsSuspect(t *testing.T) {
 
 // The warm-up's messages can fail, too.
 func TestAllowedFailureCountCoversWholeRun(t *testing.T) {
-	o, err := ParseObjective("failed <= 150")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(ParseObjective("failed <= 150"))(t)
 	for n, want := range map[uint64]result.Status{150: result.Valid, 160: result.Suspect} {
 		in := good()
 		in.Messages.Sent = 1000

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -113,10 +114,7 @@ func TestObjectiveGoesByItsFigure(t *testing.T) {
 		}
 		d.Percentile(99).Stalls = &result.Stalls{Met: 0.2, LeastNS: d.Percentile(99).NS / 2}
 		in.Latency = result.Latency{E2E: result.Pair{Response: d, OnTime: d}}
-		o, err := ParseObjective(expr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(expr))(t)
 		v := Verdict(&in, []Objective{o})
 		if got := v.SLO[0].Outcome(); got != want || (want == result.Undecided) != strings.Contains(v.SLO[0].Why, "only for this") {
 			t.Errorf("%s: %+v; want %s", expr, v.SLO[0], want)

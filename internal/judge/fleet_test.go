@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/result"
 )
@@ -190,10 +191,7 @@ func TestObjectiveAcrossClocksIncludesClockBound(t *testing.T) {
 		{"e2e.mean <= 120us", nil, result.Undecided},
 		{"e2e.p50 <= 1s", nil, result.Undecided},
 	} {
-		o, err := ParseObjective(tt.expr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(tt.expr))(t)
 		d := Distribution(upTo(1000, 100), nil)
 		Blur(d, tt.bound)
 		s := o.Judge(&result.Result{Latency: result.Latency{E2E: result.Pair{Response: d}}})
@@ -207,10 +205,7 @@ func TestObjectiveAcrossClocksIncludesClockBound(t *testing.T) {
 func TestLostAgentsDecideNothing(t *testing.T) {
 	var objectives []Objective
 	for _, expr := range []string{"e2e.service.p50 <= 1ms", "send.p50 <= 1s", "received.rate >= 1/s", "ratio(duplicated, confirmed) <= 0", "failed == 0"} {
-		o, err := ParseObjective(expr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(expr))(t)
 		objectives = append(objectives, o)
 	}
 	const p, u = result.Pass, result.Undecided

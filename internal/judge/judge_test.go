@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -197,9 +198,7 @@ func TestMessageAccountingBalances(t *testing.T) {
 		Scheduled: 100, Sent: 90, Dropped: 4, Unsent: 3, Confirmed: 80, Failed: 6, Unconfirmed: 4,
 		Delivered: 153, Corrupted: 1, Lost: 3, Pending: 1, Unknown: 2, Duplicated: 50, Foreign: 9, FailedDelivered: 2,
 	}
-	if err := balance(&good, 3, 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, balance(&good, 3, 2))
 	for name, tt := range map[string]struct {
 		change func(*result.Messages)
 		says   string
@@ -480,10 +479,7 @@ func TestSmallBacklogRateIsSuspect(t *testing.T) {
 
 func TestInstantBacklogHasNoRate(t *testing.T) {
 	t.Parallel()
-	o, err := ParseObjective("received.rate >= 10/s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(ParseObjective("received.rate >= 10/s"))(t)
 	r := &result.Result{Run: result.Run{Mode: "backlog", MeasureS: 1}, MessagesAll: result.Messages{Delivered: 10}}
 	if s := o.Judge(r); s.Status != result.Undecided {
 		t.Errorf("got %+v", s)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -227,10 +228,7 @@ func TestObjectivesJudgedByWholeInterval(t *testing.T) {
 		"rtt.service.p99 <= 1s":  "undecided: the run has no rtt.service times",
 		"send.service.p99 <= 1s": "undecided: the run has no send.service times",
 	} {
-		o, err := ParseObjective(expr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(expr))(t)
 		s := o.Judge(judged())
 		got := string(s.Status)
 		if s.Why != "" {
@@ -284,10 +282,7 @@ func TestObjectiveKeptByAllMessages(t *testing.T) {
 		"a limit from below":                        {"e2e.p99 >= 10ms", dist(99999, row(99, result.ByEpisodes, 10, nil)), false, ""},
 		"a percentile with too few samples":         {"e2e.p99 <= 50ms", with(dist(400, row(99, result.ByEpisodes, 1, nil)), func(d *result.Dist) { d.Percentiles[0].Supported = false }), false, ""},
 	} {
-		o, err := ParseObjective(x.objective)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(x.objective))(t)
 		r := o.resultOf(x.d)
 		r.Run.MeasureS = 10
 		s := o.Judge(r)
@@ -299,10 +294,7 @@ func TestObjectiveKeptByAllMessages(t *testing.T) {
 		}
 	}
 	// A look during a run has a smaller error probability.
-	o, err := ParseObjective("e2e.p99 <= 50ms")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(ParseObjective("e2e.p99 <= 50ms"))(t)
 	for conf, want := range map[float64]result.Outcome{0.95: result.Pass, 0.975: result.Undecided} {
 		if got := o.judge(o.resultOf(dist(4000, row(99, result.ByEpisodes, 10, nil))), conf).Status; got != want {
 			t.Errorf("at %v: %s; want %s", conf, got, want)
@@ -339,10 +331,7 @@ func TestUnknownOutcomesLeaveObjectiveUndecided(t *testing.T) {
 		{closed, "e2e.p99 <= 1s", undecided, 0, 0, "objective.closed"},
 		{closed, "offered.rate >= 10/s", undecided, 0, 0, "objective.no_offered"},
 	} {
-		o, err := ParseObjective(x.expr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(x.expr))(t)
 		s, end := o.Judge(x.r), func(v *float64) float64 {
 			if v == nil {
 				return 0
@@ -370,10 +359,7 @@ func TestRatioCountsEachSubscription(t *testing.T) {
 		"ratio(confirmed, scheduled) == 1":  1,
 		"ratio(scheduled, delivered) < 0.6": 1000.0 / 1900,
 	} {
-		o, err := ParseObjective(expr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(expr))(t)
 		if s := o.Judge(r); s.Value != want || !s.Pass {
 			t.Errorf("%s: %+v; want %v", expr, s, want)
 		}
@@ -382,10 +368,7 @@ func TestRatioCountsEachSubscription(t *testing.T) {
 
 func TestNothingMeasuredDecidesNoRate(t *testing.T) {
 	t.Parallel()
-	o, err := ParseObjective("received.rate <= 10/s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(ParseObjective("received.rate <= 10/s"))(t)
 	if s := o.Judge(&result.Result{}); s.Status != result.Undecided || s.Why != "nothing was measured, so the rate is not known" {
 		t.Errorf("got %+v", s)
 	}
@@ -400,10 +383,7 @@ func TestOutcomeHasFigureAndInterval(t *testing.T) {
 		"received.rate >= 90/s":    {Value: 90, Unit: "per_s", Lo: ptr(90.0), Hi: ptr(90.0)},
 		"e2e.p95 >= 1s":            {Value: 1999634432, AtLeast: true, Unit: "ns", Lo: ptr(1999634432.0)},
 	} {
-		o, err := ParseObjective(expr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(expr))(t)
 		want.Expr, want.Status, want.Pass = expr, result.Pass, true
 		if diff := cmp.Diff(want, o.Judge(judged())); diff != "" {
 			t.Errorf("%s: %s", expr, diff)
@@ -413,20 +393,14 @@ func TestOutcomeHasFigureAndInterval(t *testing.T) {
 
 func TestObjectiveAccessors(t *testing.T) {
 	t.Parallel()
-	o, err := ParseObjective("e2e.service.p99.95 <= 1s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(ParseObjective("e2e.service.p99.95 <= 1s"))(t)
 	if of, service := o.Latency(); of != "e2e" || !service {
 		t.Errorf("Latency() = %q, %v", of, service)
 	}
 	if p, ok := o.Percentile(); p != 99.95 || !ok {
 		t.Errorf("Percentile() = %v, %v", p, ok)
 	}
-	o, err = ParseObjective("lost == 0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o = must.Get(ParseObjective("lost == 0"))(t)
 	if of, service := o.Latency(); of != "" || service {
 		t.Errorf("Latency() = %q, %v", of, service)
 	}

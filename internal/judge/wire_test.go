@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
@@ -196,10 +197,7 @@ func TestObjectivesOfTheSystemsPart(t *testing.T) {
 		{"nothing is known of send", "send.system.p99 < 2ms", known(), result.Undecided},
 		{"no kernel instants", "e2e.system.p99 < 2ms", without, result.Undecided},
 	} {
-		o, err := ParseObjective(x.objective)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(ParseObjective(x.objective))(t)
 		if o.String() != x.objective || !strings.HasPrefix(x.objective, o.Figure()) {
 			t.Errorf("%s: reads %q of %q", x.name, o, o.Figure())
 		}

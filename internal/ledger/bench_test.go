@@ -1,6 +1,10 @@
 package ledger
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/weirmq/weir/internal/must"
+)
 
 // BenchmarkMemoryOverHundredMillionMessages takes some twenty seconds per operation; it fails if
 // memory grows.
@@ -142,9 +146,7 @@ func BenchmarkPart(b *testing.B) {
 			b.ReportAllocs()
 			q := Part{Limits: Limits{bench.streams, 1}}
 			for b.Loop() {
-				if err := q.UnmarshalBinary(form); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, q.UnmarshalBinary(form))
 			}
 		})
 	}
@@ -176,9 +178,7 @@ func BenchmarkJoinOf50(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Join(parts, nil); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(Join(parts, nil))(b)
 			}
 		})
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // worldPart returns the part of a random run's ledger.
@@ -36,11 +38,7 @@ func awayPart() *Part {
 // form returns a part's encoding.
 func form(tb testing.TB, p *Part) []byte {
 	tb.Helper()
-	b, err := p.AppendBinary(nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return b
+	return must.Get(p.AppendBinary(nil))(tb)
 }
 
 // The copy goes into a part with other contents, and later changes to either do not affect the
@@ -69,19 +67,13 @@ func TestPartEncodingRoundTrip(t *testing.T) {
 	for seed := range uint64(30) {
 		maxOpen := []int{0, 10}[seed%2]
 		p := worldPart(seed, 800, maxOpen)
-		before, err := Join([]*Part{p}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(Join([]*Part{p}, nil))(t)
 		// Into a part with other contents.
 		used.Limits = Limits{Streams: p.streams, Subscriptions: len(p.subs)}
 		if err := used.UnmarshalBinary(form(t, p)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		after, err := Join([]*Part{&used}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		after := must.Get(Join([]*Part{&used}, nil))(t)
 		for sub := range p.subs {
 			all, window := before.Book(sub)
 			gotAll, gotWindow := after.Book(sub)
@@ -227,9 +219,7 @@ func TestContradictoryPartEncodingIsRejected(t *testing.T) {
 			}
 			b := form(t, p)
 			limits := Limits{Streams: p.streams, Subscriptions: len(p.subs)}
-			if err := (&Part{Limits: limits}).UnmarshalBinary(b); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, (&Part{Limits: limits}).UnmarshalBinary(b))
 			test.spoil(p)
 			b, err := p.AppendBinary(nil)
 			if err == nil {
@@ -304,10 +294,7 @@ func FuzzPart(f *testing.F) {
 		if again := form(t, p); string(again) != string(b) {
 			t.Fatalf("%x was read, and %x is written", b, again)
 		}
-		j, err := Join([]*Part{p}, func(stream uint32) bool { return stream%2 == 1 })
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := must.Get(Join([]*Part{p}, func(stream uint32) bool { return stream%2 == 1 }))(t)
 		balanced(t, j, len(p.subs))
 		// With another that received the same, and one that did nothing.
 		other := *p
@@ -316,10 +303,7 @@ func FuzzPart(f *testing.F) {
 		for i := range other.subs {
 			other.subs[i].closed, other.subs[i].damaged, other.subs[i].unknown = [2]Book{}, groups{}, groups{}
 		}
-		j, err = Join([]*Part{&other, p, {streams: p.streams, subs: make([]subPart, len(p.subs))}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j = must.Get(Join([]*Part{&other, p, {streams: p.streams, subs: make([]subPart, len(p.subs))}}, nil))(t)
 		balanced(t, j, len(p.subs))
 		j.Complete()
 		j.l.behind()

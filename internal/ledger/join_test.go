@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -161,17 +162,11 @@ func TestLostWorkersSendsAreDatedByDeliveries(t *testing.T) {
 	join := func() *Joined {
 		second.LastPart(parts[1])
 		first.LastPart(parts[2])
-		j, err := Join(parts, func(uint32) bool { return true })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return j
+		return must.Get(Join(parts, func(uint32) bool { return true }))(t)
 	}
 	news := new(Part)
 	join().Deliveries(news)
-	if err := second.Adopt(news); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, second.Adopt(news))
 	want := instants{}
 	for seq := range int64(91) {
 		if seq != 40 && seq != 90 {
@@ -346,10 +341,7 @@ func TestSharedDeliveriesAddUpBeyondBound(t *testing.T) {
 				parts = append(parts, travel(t, p))
 				evicted += l.Evicted()
 			}
-			j, err := Join(parts, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			j := must.Get(Join(parts, nil))(t)
 			balanced(t, j, 1)
 			all, window := j.Book(0)
 			if all.Evicted == 0 || all.Evicted != evicted {
@@ -448,17 +440,12 @@ func TestKnowingOthersDeliveriesBoundsMemory(t *testing.T) {
 		}
 		to.Reader(0, 0).Delivered(&e)
 		if seq%200 == 199 {
-			j, err := Join(parts(false), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			j := must.Get(Join(parts(false), nil))(t)
 			news := new(Part)
 			j.Deliveries(news)
 			news = travel(t, news)
 			for _, l := range ledgers {
-				if err := l.Adopt(news); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, l.Adopt(news))
 			}
 			// And again, afterwards.
 			again := e
@@ -479,10 +466,7 @@ func TestKnowingOthersDeliveriesBoundsMemory(t *testing.T) {
 		}
 	}
 	want.Delivered = want.Confirmed - want.Corrupted - want.Missing
-	j, err := Join(parts(true), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(Join(parts(true), nil))(t)
 	balanced(t, j, 1)
 	all, _ := j.Book(0)
 	if diff := cmp.Diff(want, all); diff != "" || j.Evicted() != 0 {
@@ -509,10 +493,7 @@ func TestUnsentDeliveryIsForeignBeyondBound(t *testing.T) {
 	all, _ := l.Book(0)
 	p := new(Part)
 	l.LastPart(p)
-	j, err := Join([]*Part{travel(t, p)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(Join([]*Part{travel(t, p)}, nil))(t)
 	joined, _ := j.Book(0)
 	want := Book{Foreign: 1000, Evicted: l.Evicted()}
 	if diff := cmp.Diff([]Book{want, want}, []Book{all, joined}); diff != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -438,10 +439,7 @@ func TestAccountingIsExactUnderConcurrency(t *testing.T) {
 		Duplicated: tenth, Redelivered: 10 * tenth, Foreign: consumers,
 	}
 	l.LastPart(&part)
-	joined, err := Join([]*Part{&part}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	joined := must.Get(Join([]*Part{&part}, nil))(t)
 	for sub := range subs {
 		all, window := l.Book(sub)
 		if diff := cmp.Diff(want, all); diff != "" {

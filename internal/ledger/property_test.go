@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -303,8 +304,6 @@ func TestAccountingMatchesExactLedger(t *testing.T) {
 func FuzzAccounting(f *testing.F) {
 	f.Add(uint64(1000), uint16(200))
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint16) {
-		if err := newWorld(seed).run(int(steps % 2000)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, newWorld(seed).run(int(steps%2000)))
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -99,10 +100,7 @@ func TestSpansMatchMap(t *testing.T) {
 					}
 				}
 			default:
-				all, err := s.flat()
-				if err != nil {
-					t.Fatal(err)
-				}
+				all := must.Get(s.flat())(t)
 				lo := seq
 				if len(all) > 0 {
 					lo += all[len(all)-1].hi + 1

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -168,10 +169,7 @@ func TestMisroutedDeliveryDoesNotDeliverMessage(t *testing.T) {
 	want := Book{Sent: 4, Confirmed: 4, Delivered: 3, Missing: 1, Misrouted: 3}
 	p := new(Part)
 	l.LastPart(p)
-	j, err := Join([]*Part{travel(t, p)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(Join([]*Part{travel(t, p)}, nil))(t)
 	all, window := l.Book(0)
 	joined, joinedWindow := j.Book(0)
 	if diff := cmp.Diff([]Book{want, want}, []Book{all, joined}); diff != "" || events != 3 {
@@ -207,10 +205,7 @@ func TestLaggingPartitionCostsOneBitPerMessage(t *testing.T) {
 	}
 	p := new(Part)
 	l.Part(p)
-	j, err := Join([]*Part{travel(t, p)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(Join([]*Part{travel(t, p)}, nil))(t)
 	if all, _ := j.Book(0); all.Missing != messages/2 || all.Delivered != messages/2 || all.Evicted != 0 {
 		t.Errorf("half way the joined book is %+v", all)
 	}

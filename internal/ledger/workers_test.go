@@ -3,6 +3,8 @@ package ledger
 import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A workers is one random run shared by several processes, entered in a ledger of each and in a naive
@@ -226,14 +228,9 @@ func (c *workers) parts(last bool) (parts []*Part) {
 // travel decodes a part's encoding, after checking that encoding it again gives the same.
 func travel(t rapid.TB, p *Part) *Part {
 	t.Helper()
-	b, err := p.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(p.AppendBinary(nil))(t)
 	q := &Part{Limits: Limits{Streams: p.streams, Subscriptions: len(p.subs)}}
-	if err := q.UnmarshalBinary(b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, q.UnmarshalBinary(b))
 	again, err := q.AppendBinary(nil)
 	if err != nil || string(again) != string(b) {
 		t.Fatalf("a part that was read has the form %x, %v; it was read of %x", again, err, b)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -100,15 +101,10 @@ func TestNativeHistogramBucketsContainTheirValues(t *testing.T) {
 func TestPrometheusParsesTheExposition(t *testing.T) {
 	t.Parallel()
 	s := filled()
-	families, err := s.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(s.Gather())(t)
 	var text bytes.Buffer
 	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(expfmt.MetricFamilyToText(&text, f))(t)
 	}
 	for _, want := range []string{
 		`weir_messages_sent_total{driver="chan",number="1",phase="measure",run="r"} 10`,
@@ -133,26 +129,16 @@ func TestPrometheusParsesTheExposition(t *testing.T) {
 // dashboards, panels and queries of Prometheus, and asks for all metrics that exist.
 func TestTheDashboardIsOneForGrafana(t *testing.T) {
 	plugins.RegisterDefaultPlugins()
-	raw, err := os.ReadFile("../../deploy/grafana/weir.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile("../../deploy/grafana/weir.json"))(t)
 	// It returns a list of faults as an error, which is not nil when the list is empty, and
 	// then leaves the panels out.
 	if err := new(dashboard.Dashboard).UnmarshalJSONStrict(raw); err != nil && err.Error() != "" { //nolint:staticcheck // the first schema, which every Grafana imports
 		t.Fatal(err)
 	}
 	var d dashboard.Dashboard //nolint:staticcheck // as above
-	if err := json.Unmarshal(raw, &d); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	families, err := filled().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &d))
+	must.Do(t, d.Validate())
+	families := must.Get(filled().Gather())(t)
 	exist := map[string]bool{}
 	for _, f := range families {
 		exist[f.GetName()] = true
@@ -191,10 +177,7 @@ func TestTheDashboardIsOneForGrafana(t *testing.T) {
 
 func TestAnAddressInUseIsRefused(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	s, err := Listen(t.Context(), "127.0.0.1:0", &Figures{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Listen(t.Context(), "127.0.0.1:0", &Figures{}))(t)
 	if second, err := Listen(t.Context(), s.at, &Figures{}); err == nil {
 		t.Errorf("two servers at %s", s.at)
 		_ = second.Close()

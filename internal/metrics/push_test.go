@@ -13,6 +13,8 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestCollectors(t *testing.T) {
@@ -66,14 +68,8 @@ func TestPushContainsRunFigures(t *testing.T) {
 	r := &receiver{}
 	s := httptest.NewServer(r)
 	defer s.Close()
-	at, err := Collector(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Pushing(t.Context(), at, "1.2.3", filled(), nil, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(Collector(s.URL))(t)
+	p := must.Get(Pushing(t.Context(), at, "1.2.3", filled(), nil, func(err error) { t.Error(err) }))(t)
 	p.Flush(t.Context())
 	if pushes, failures := p.Close(t.Context()); pushes < 2 || failures != 0 {
 		t.Errorf("%d pushes, %d failures; want 2 or more, and none", pushes, failures)
@@ -119,10 +115,7 @@ func TestFailingCollectorIsReportedOnce(t *testing.T) {
 	s := httptest.NewServer(&receiver{status: http.StatusServiceUnavailable})
 	defer s.Close()
 	var errs []error
-	p, err := Pushing(t.Context(), s.URL+otlpPath, "", filled(), nil, func(err error) { errs = append(errs, err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Pushing(t.Context(), s.URL+otlpPath, "", filled(), nil, func(err error) { errs = append(errs, err) }))(t)
 	p.Flush(t.Context())
 	p.Flush(t.Context())
 	if pushes, failures := p.Close(context.Background()); pushes < 3 || failures != pushes || len(errs) != 1 {

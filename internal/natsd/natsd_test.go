@@ -16,6 +16,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // run starts servers for the duration of a test and returns their addresses.
@@ -52,10 +54,7 @@ func run(t *testing.T, o Options) []string {
 
 func connect(t *testing.T, address []string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(strings.Join(address, ","))
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(nats.Connect(strings.Join(address, ",")))(t)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -64,25 +63,18 @@ func connect(t *testing.T, address []string) *nats.Conn {
 // may be lost.
 func settings(t *testing.T, nc *nats.Conn, n int) map[string]*server.Varz {
 	t.Helper()
-	sub, err := nc.SubscribeSync(nc.NewInbox())
-	if err != nil {
-		t.Fatal(err)
-	}
+	sub := must.Get(nc.SubscribeSync(nc.NewInbox()))(t)
 	defer func() { _ = sub.Unsubscribe() }()
 	all := map[string]*server.Varz{}
 	for range 60 {
-		if err := nc.PublishRequest(VarzSubject, sub.Subject, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, nc.PublishRequest(VarzSubject, sub.Subject, nil))
 		for len(all) < n {
 			m, err := sub.NextMsg(time.Second)
 			if err != nil {
 				break
 			}
 			r := server.ServerAPIResponse{Data: &server.Varz{}}
-			if err := json.Unmarshal(m.Data, &r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(m.Data, &r))
 			v := r.Data.(*server.Varz)
 			all[v.Name] = v
 		}
@@ -121,13 +113,8 @@ func TestServerTakesLargeMessagesOnLoopbackOnly(t *testing.T) {
 	if err != nil || u.Hostname() != loopback || u.Scheme != "nats" {
 		t.Fatalf("address %q; want nats://%s:port", address[0], loopback)
 	}
-	js, err := jetstream.New(connect(t, address))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}}); err != nil {
-		t.Fatal(err)
-	}
+	js := must.Get(jetstream.New(connect(t, address)))(t)
+	must.Get(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}}))(t)
 	m := &nats.Msg{Subject: "s", Header: nats.Header{"k": {"v"}}, Data: make([]byte, 1<<20)}
 	if _, err := js.PublishMsg(t.Context(), m); err != nil {
 		t.Errorf("1 MiB and a header: %v", err)
@@ -159,10 +146,7 @@ func TestThreeNodesReplicate(t *testing.T) {
 		t.Fatalf("addresses %q; want three", address)
 	}
 	nc := connect(t, address)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := must.Get(jetstream.New(nc))(t)
 	var s jetstream.Stream
 	again(t, func(ctx context.Context) (err error) {
 		s, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}, Replicas: 3})
@@ -187,10 +171,7 @@ func TestThreeNodesReplicate(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	l, err := net.Listen("tcp", loopback+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", loopback+":0"))(t)
 	defer l.Close()
 	for _, c := range []struct {
 		name, want string

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A client delayed before its first message is pinged by the server, and takes the ping for the reply.
@@ -55,10 +57,7 @@ func to(address string) nats.Option {
 // hasty returns a server that pings the given number of times before it answers.
 func hasty(t *testing.T, times int) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var serving sync.WaitGroup
 	t.Cleanup(serving.Wait)
 	t.Cleanup(func() { _ = l.Close() })

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -134,30 +135,17 @@ type actor struct {
 // newActor starts an actor in the group of a node; 0: the shared group, -1: this process's group.
 func newActor(t *testing.T, path string, node int, at string) *actor {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	a := &actor{t: t, cmd: exec.Command(self)}
 	a.cmd.Env = append(os.Environ(), role+"=actor", "WEIR_TEST_AT="+at)
 	if node >= 0 {
-		g, err := Open(path, node)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must.Get(Open(path, node))(t)
 		defer func() { _ = g.Close() }()
 		a.cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.Fd())}
 	}
-	if a.in, err = a.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := a.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	a.in = must.Get(a.cmd.StdinPipe())(t)
+	out := must.Get(a.cmd.StdoutPipe())(t)
+	must.Do(t, a.cmd.Start())
 	t.Cleanup(func() {
 		_ = a.cmd.Process.Kill()
 		_ = a.cmd.Wait()
@@ -186,13 +174,8 @@ func (a *actor) does(what string, other *actor) string {
 func groups(t *testing.T, nodes int) string {
 	t.Helper()
 	able(t)
-	path, err := Path(filepath.Base(t.TempDir()) + fmt.Sprint("-weir-test-", os.Getpid(), "-", time.Now().UnixNano()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Make(path, nodes); err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(Path(filepath.Base(t.TempDir()) + fmt.Sprint("-weir-test-", os.Getpid(), "-", time.Now().UnixNano())))(t)
+	must.Do(t, Make(path, nodes))
 	t.Cleanup(func() {
 		for n := range nodes + 1 {
 			if err := syscall.Rmdir(folder(path, n)); err != nil {
@@ -210,10 +193,7 @@ func able(t *testing.T) {
 	t.Helper()
 	needs.Time(t)
 	needs.NoRace(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if err := Check(t.Context(), self); err != nil {
 		needs.Host(t, "cuts", err)
 	}
@@ -224,10 +204,7 @@ func TestPartitionDropsOnlyPacketsBetweenNodes(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			path := groups(t, 3)
-			c, err := New(path, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(New(path, 3))(t)
 			defer func() { _ = c.Close() }()
 			names := []string{"client", "1", "2", "3", "shared"}
 			all := map[string]*actor{}
@@ -236,9 +213,7 @@ func TestPartitionDropsOnlyPacketsBetweenNodes(t *testing.T) {
 			}
 			part := func(pairs ...[2]int) {
 				t.Helper()
-				if err := c.Part(pairs); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Part(pairs))
 			}
 			// looks makes each actor ask every other one, and itself, and returns which get no answer.
 			looks := func(what string) (silent []string) {
@@ -295,18 +270,13 @@ func TestPartitionDropsOnlyPacketsBetweenNodes(t *testing.T) {
 // TestPartitionSilencesClosedPorts: the kernel would answer for a process that is gone.
 func TestPartitionSilencesClosedPorts(t *testing.T) {
 	path := groups(t, 2)
-	c, err := New(path, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(path, 2))(t)
 	defer func() { _ = c.Close() }()
 	a, b := newActor(t, path, 1, "127.0.0.1:0"), newActor(t, path, 2, "127.0.0.1:0")
 	if said := a.does("dial", b); said != "yes" {
 		t.Fatal(said)
 	}
-	if err := c.Part([][2]int{{1, 2}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Part([][2]int{{1, 2}}))
 	_ = b.cmd.Process.Kill()
 	_ = b.cmd.Wait()
 	if said := a.does("ask", b); said != "silence" {
@@ -315,9 +285,7 @@ func TestPartitionSilencesClosedPorts(t *testing.T) {
 	if said := a.does("dial", b); said != "silence" {
 		t.Errorf("a new connection: %s", said)
 	}
-	if err := c.Part(nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Part(nil))
 	if said := a.does("dial", b); !strings.Contains(said, "refused") {
 		t.Errorf("without a cut: %s", said)
 	}
@@ -337,19 +305,11 @@ func hold() {
 func TestACutEndsWithItsProcess(t *testing.T) {
 	path := groups(t, 1)
 	node, client := newActor(t, path, 1, "127.0.0.1:0"), newActor(t, path, -1, "127.0.0.1:0")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	holder := exec.Command(self)
 	holder.Env = append(os.Environ(), role+"=holder", "WEIR_TEST_GROUP="+path)
-	out, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(holder.StdoutPipe())(t)
+	must.Do(t, holder.Start())
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	cut := client.does("dial", node)
 	_ = holder.Process.Kill()
@@ -368,10 +328,7 @@ func TestACutEndsWithItsProcess(t *testing.T) {
 
 func TestACheckLeavesNothing(t *testing.T) {
 	able(t)
-	own, err := Path("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(Path(""))(t)
 	if left, _ := filepath.Glob(filepath.Join(own, "weir-cut-*")); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}

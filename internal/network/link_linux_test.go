@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -47,10 +48,7 @@ func linked(t *testing.T, spec Spec, f func(*Link)) error {
 	t.Helper()
 	possible(t)
 	before := hostNetwork(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	made := apart(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
@@ -76,10 +74,7 @@ func hostNetwork(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	for _, path := range []string{"/proc/net/dev", "/proc/net/route", "/proc/net/fib_trie"} {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(path))(t)
 		for line := range strings.Lines(string(b)) {
 			name, _, _ := strings.Cut(line, ":") // counters change
 			all.WriteString(name + "\n")
@@ -156,7 +151,7 @@ func TestLinkAppliesConditionsPerDirection(t *testing.T) {
 }
 
 func TestAPartitionOfALinkEnds(t *testing.T) {
-	err := linked(t, Spec{}, func(l *Link) {
+	must.Do(t, linked(t, Spec{}, func(l *Link) {
 		clients, system := sockets(t, l)
 		arrive := func(from, to net.PacketConn) int {
 			all, err := train{n: 20, payload: probeSize}.send(from, to, 0)
@@ -176,10 +171,7 @@ func TestAPartitionOfALinkEnds(t *testing.T) {
 				t.Errorf("cut %v and %v: %d and %d of 20 arrived; want %d and %d", x.to, x.from, to, from, x.wantTo, x.wantFr)
 			}
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func TestNetworkOffTargetIsRejected(t *testing.T) {
@@ -192,7 +184,7 @@ func TestNetworkOffTargetIsRejected(t *testing.T) {
 }
 
 func TestLinkedServersReachOnlyPeersAndClients(t *testing.T) {
-	err := linked(t, Spec{}, func(l *Link) {
+	must.Do(t, linked(t, Spec{}, func(l *Link) {
 		var out []byte
 		err := l.Within(func() error {
 			var err error
@@ -202,20 +194,14 @@ func TestLinkedServersReachOnlyPeersAndClients(t *testing.T) {
 		if err != nil || strings.Count(string(out), ":") != 2 || !strings.Contains(string(out), systemDevice) || !strings.Contains(string(out), "lo:") {
 			t.Errorf("the servers' interfaces: %v\n%s", err, out)
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // TestLinkInUserNamespace runs the previous test in a process that is root only in its own user
 // namespace, as with unshare --map-root-user.
 func TestLinkInUserNamespace(t *testing.T) {
 	possible(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "true").CombinedOutput(); err != nil {
 		needs.Host(t, "usertun", fmt.Sprintf("%v %s", err, out))
 	}

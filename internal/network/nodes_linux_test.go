@@ -7,19 +7,18 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // answering listens in a node and answers each connection with the node's number.
 func answering(t *testing.T, n Node) string {
 	t.Helper()
 	var l net.Listener
-	err := within(n.Space, func() (err error) {
+	must.Do(t, within(n.Space, func() (err error) {
 		l, err = net.Listen("tcp4", n.Address+":0")
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -71,9 +70,7 @@ func TestNodesReachEachOtherUntilCut(t *testing.T) {
 			}
 			line()
 			for _, n := range nodes {
-				if err := within(n.Space, func() error { line(); return nil }); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, within(n.Space, func() error { line(); return nil }))
 			}
 			return text[:len(text)-1]
 		}
@@ -88,22 +85,18 @@ func TestNodesReachEachOtherUntilCut(t *testing.T) {
 			{"node 1 from all", []Pair{{ClientAddress, NodeAddress(1)}, {NodeAddress(1), NodeAddress(2)}, {NodeAddress(1), NodeAddress(3)}}, "-xx x-- -xx -xx"},
 			{"none again", nil, "xxx xxx xxx xxx"},
 		} {
-			if err := l.Sever(x.pairs); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Sever(x.pairs))
 			if got := matrix(); got != x.want {
 				t.Errorf("severed %s: %s; want %s", x.name, got, x.want)
 			}
 		}
 		// A name lookup fails at once instead of waiting for an answer.
-		if err := within(nodes[0].Space, func() error {
+		must.Do(t, within(nodes[0].Space, func() error {
 			if _, err := net.Dial("udp4", "192.0.2.1:53"); !errors.Is(err, syscall.ENETUNREACH) {
 				t.Errorf("a node sends to a server outside: %v", err)
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if err := l.Sever([]Pair{{"x", ClientAddress}}); err == nil {
 			t.Error("what is not an address was severed")
 		}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 var update = flag.Bool("update", false, "write the table of profiles of docs/network.md")
@@ -13,10 +15,7 @@ var update = flag.Bool("update", false, "write the table of profiles of docs/net
 // TestThePageListsEveryProfile keeps the table of docs/network.md in step with the code.
 func TestThePageListsEveryProfile(t *testing.T) {
 	const path = "../../docs/network.md"
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	const head, end = "| --- | --- | --- | --- | --- |\n", "\n[W]:"
 	before, rest, ok1 := strings.Cut(string(b), head)
 	_, after, ok2 := strings.Cut(rest, end)
@@ -33,9 +32,7 @@ func TestThePageListsEveryProfile(t *testing.T) {
 	}
 	want := before + head + table.String() + end + after
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(want), 0o644))
 		return
 	}
 	if string(b) != want {

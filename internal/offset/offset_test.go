@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestAnExchangeByHand(t *testing.T) {
@@ -52,9 +54,7 @@ func TestNegativeDelayFromDriftIsAccepted(t *testing.T) {
 	for i := range int64(10) {
 		at := i * 2 * s
 		e := Exchange{T1: at, T2: at + at*400/1e6, T4: at + s, T3: at + s + (at+s)*400/1e6}
-		if err := track.Add(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, track.Add(e))
 	}
 	c, _ := track.Fit()
 	if got, bound := c.At(10 * s); len(c.Lines) != 1 || max(got-10*s*400/1e6, 10*s*400/1e6-got) > bound {
@@ -81,9 +81,7 @@ func TestNothingIsKnownBeforeTheFirstExchange(t *testing.T) {
 // One exchange: its middle, half its delay, and MaxDrift from there on.
 func TestOneExchangeByHand(t *testing.T) {
 	track := NewTrack(0)
-	if err := track.Add(Exchange{T1: 0, T2: 1_000_030, T3: 1_000_030, T4: 40}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, track.Add(Exchange{T1: 0, T2: 1_000_030, T3: 1_000_030, T4: 40}))
 	for _, c := range []struct{ at, bound int64 }{{0, 20}, {40, 20}, {int64(time.Second), 500_020}, {-int64(time.Second), 500_020}} {
 		got, bound, ok := track.Now(c.at)
 		// The assumed wander adds a thousandth, and rounding two or three.
@@ -102,9 +100,7 @@ func TestTwoExchangesByHand(t *testing.T) {
 	track := NewTrack(0)
 	const far = int64(1000 * time.Second)
 	for _, e := range []Exchange{{0, 5000, 5000, 0}, {far, far + 45_000, far + 45_000, far}} {
-		if err := track.Add(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, track.Add(e))
 	}
 	c, _ := track.Fit()
 	if len(c.Lines) != 1 {
@@ -151,9 +147,7 @@ func TestLinearClockWithinBound(t *testing.T) {
 			there := now + delays.Draw(t, "there")
 			answered := there + delays.Draw(t, "answering")
 			e := Exchange{now, w.coordinator(there), w.coordinator(answered), answered + delays.Draw(t, "back")}
-			if err := track.Add(e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, track.Add(e))
 			at := e.T4 + rapid.Int64Range(0, 1e10).Draw(t, "later")
 			if got, bound, ok := track.Now(at); !ok || math.Abs(float64(got-w.offset)-(w.truth(at)-float64(w.offset))) > float64(bound) {
 				t.Fatalf("now at %d: %d ± %d, want %f", at, got, bound, w.truth(at))
@@ -279,9 +273,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	track := NewTrack(8)
 	es := w.sample(0, 100*time.Second, 300*time.Millisecond)
 	for _, e := range es {
-		if err := track.Add(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, track.Add(e))
 		if len(track.kept) > 8 || len(track.live) > recent {
 			t.Fatalf("%d windows and %d recent ones, want at most 8 and %d", len(track.kept), len(track.live), recent)
 		}
@@ -313,9 +305,7 @@ func TestFitIgnoresOrder(t *testing.T) {
 	a, b := gather(t, es), NewTrack(0)
 	w.rand.Shuffle(len(es), func(i, j int) { es[i], es[j] = es[j], es[i] })
 	for _, e := range append(es, es[:20]...) {
-		if err := b.Add(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Add(e))
 	}
 	ca, _ := a.Fit()
 	cb, _ := b.Fit()

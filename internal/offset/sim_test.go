@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A world simulates two clocks and a network. Its time is the agent's clock; the truth is what must be
@@ -66,9 +68,7 @@ func follow(t *testing.T, w *world, es []Exchange, blind func(at int64) bool) *T
 	t.Helper()
 	track := NewTrack(0)
 	for i, e := range es {
-		if err := track.Add(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, track.Add(e))
 		next := e.T4 + int64(5*time.Second)
 		if i+1 < len(es) {
 			next = es[i+1].T4
@@ -90,9 +90,7 @@ func gather(t testing.TB, es []Exchange) *Track {
 	t.Helper()
 	track := NewTrack(0)
 	for _, e := range es {
-		if err := track.Add(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, track.Add(e))
 	}
 	return track
 }
@@ -147,9 +145,7 @@ func TestBoundIsReasonable(t *testing.T) {
 		least := int64(math.MaxInt64)
 		for _, e := range es {
 			least = min(least, e.Delay())
-			if err := track.Add(e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, track.Add(e))
 			if e.T1 < int64(10*time.Second) {
 				continue
 			}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 const (
@@ -17,13 +19,9 @@ const (
 func files(t *testing.T) *Files {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "workloads"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "workloads"), 0o755))
 	for name, text := range map[string]string{"workloads/w.yaml": workloadText, "d.yaml": driverText, "s.yaml": "weir: 1\n", "x.yaml": "x: 1\n", "payload.data": "x"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return &Files{Path: func(name string) string { return filepath.Join(dir, name) }}
 }
@@ -33,10 +31,7 @@ func TestFilesAreDistinguishedByKeys(t *testing.T) {
 	if err := f.Read([]string{"d.yaml", "workloads/w.yaml"}); err != nil || f.Workload == nil || f.Driver == nil {
 		t.Fatalf("%v, %+v", err, f)
 	}
-	made, err := f.Convert("out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(f.Convert("out"))(t)
 	text, err := made.File([]string{"d.yaml", "workloads/w.yaml"})
 	if err != nil || !strings.HasPrefix(string(text), "# Made by weir convert from d.yaml and workloads/w.yaml.\n") || !strings.Contains(string(text), "../payload.data") {
 		t.Errorf("%v\n%s", err, text)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/omb"
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
@@ -17,19 +18,14 @@ func parse(t *testing.T, name, text string) *tree.Node {
 		return nil
 	}
 	n, faults := tree.Parse(name, []byte(text))
-	if err := faults.Done(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, faults.Done())
 	return n
 }
 
 // convert returns the scenario on one line, and the notes.
 func convert(t *testing.T, workload, driver string) (made omb.Converted, notes []string) {
 	t.Helper()
-	made, err := omb.Convert(parse(t, "w.yaml", workload), parse(t, "d.yaml", driver), func(p string) (string, bool) { return "../" + p, p == "there" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	made = must.Get(omb.Convert(parse(t, "w.yaml", workload), parse(t, "d.yaml", driver), func(p string) (string, bool) { return "../" + p, p == "there" }))(t)
 	for _, n := range made.Notes {
 		notes = append(notes, n.Error())
 	}
@@ -210,10 +206,7 @@ func TestFilesAreKnownByTheirKeys(t *testing.T) {
 func TestYAMLRoundTrip(t *testing.T) {
 	t.Parallel()
 	made, _ := convert(t, "topics: 1\nmessageSize: 64\nname: 'true'\npayloadFile: there\n", "driverClass: a.PulsarBenchmarkDriver\nclient:\n  serviceUrl: 'pulsar://h: x # y'\n  tlsTrustCertsFilePath: '- \"quoted\"'\nproducer:\n  batchingEnabled: true\n")
-	b, err := omb.YAML(made.Scenario)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(omb.YAML(made.Scenario))(t)
 	if diff := cmp.Diff(made.Scenario.Flow(), parse(t, "made.yaml", string(b)).Flow()); diff != "" {
 		t.Errorf("(-made +read):\n%s\n%s", diff, b)
 	}

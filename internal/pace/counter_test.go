@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A simulated host: a counter that runs at hz, and a monotonic clock whose rate a time daemon bends.
@@ -203,10 +205,7 @@ func TestFollowEndsAtMonotonicClock(t *testing.T) {
 }
 
 func TestClocksThatAreNotTracked(t *testing.T) {
-	wrong, err := NewWrongClock(Wrong{DriftPPM: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	wrong := must.Get(NewWrongClock(Wrong{DriftPPM: 100}))(t)
 	if got := wrong.Follow(nil)(); got != (Followed{}) {
 		t.Errorf("a wrong clock: %+v", got)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -47,24 +48,15 @@ func first() (*Waiter, *Clock) {
 func TestFIFOLastsWhileThreadIsLocked(t *testing.T) {
 	mayPrecede(t)
 	defer lockThread()() // so that all below looks at one thread
-	before, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(unix.SchedGetAttr(0, 0))(t)
 	w, _ := first()
 	unlock := w.Lock()
-	a, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(unix.SchedGetAttr(0, 0))(t)
 	if a.Policy != unix.SCHED_FIFO || a.Priority != fifoPriority || a.Flags&unix.SCHED_FLAG_RESET_ON_FORK == 0 {
 		t.Errorf("locked: policy %d, priority %d, flags %x; want SCHED_FIFO, %d, and that it is not inherited", a.Policy, a.Priority, a.Flags, fifoPriority)
 	}
 	unlock()
-	after, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(unix.SchedGetAttr(0, 0))(t)
 	if *after != *before {
 		t.Errorf("unlocked: %+v, want what was there before, %+v", *after, *before)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestParseWrong(t *testing.T) {
@@ -85,15 +87,9 @@ func TestWrongClockFollowsItsSpecification(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, err := ParseWrong(c.wrong)
-				if err != nil {
-					t.Fatal(err)
-				}
+				w := must.Get(ParseWrong(c.wrong))(t)
 				right := NewClock()
-				wrong, err := NewWrongClock(w)
-				if err != nil {
-					t.Fatal(err)
-				}
+				wrong := must.Get(NewWrongClock(w))(t)
 				time.Sleep(c.after)
 				// Both on the host's monotonic clock: the true one, and the one that the wrong clock takes for it.
 				got := wrong.Now() + wrong.Epoch().MonotonicNS - right.Now() - right.Epoch().MonotonicNS
@@ -137,15 +133,8 @@ func TestWrongClockHasOwnBootID(t *testing.T) {
 
 func mustWrong(t *testing.T, text string) *Clock {
 	t.Helper()
-	w, err := ParseWrong(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewWrongClock(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	w := must.Get(ParseWrong(text))(t)
+	return must.Get(NewWrongClock(w))(t)
 }
 
 func faults() *rapid.Generator[*fault] {

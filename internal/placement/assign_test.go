@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -35,10 +36,7 @@ func lists(t testing.TB, producers, consumers string) Spec {
 	t.Helper()
 	parse := func(list string) (out []Selector) {
 		for _, s := range strings.Fields(list) {
-			sel, err := ParseSelector(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sel := must.Get(ParseSelector(s))(t)
 			out = append(out, sel)
 		}
 		return out
@@ -94,10 +92,7 @@ func TestPlacement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			workers, err := Assign(tt.placement, tt.shape, tt.agents)
-			if err != nil {
-				t.Fatal(err)
-			}
+			workers := must.Get(Assign(tt.placement, tt.shape, tt.agents))(t)
 			if diff := cmp.Diff(tt.want, assigned(tt.shape, workers, tt.agents)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -246,10 +241,7 @@ func TestWhereMessagesCross(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			workers, err := Assign(tt.placement, tt.shape, tt.agents)
-			if err != nil {
-				t.Fatal(err)
-			}
+			workers := must.Get(Assign(tt.placement, tt.shape, tt.agents))(t)
 			if got := Crossing(tt.shape, workers); !slices.Equal(tt.want, got) {
 				t.Errorf("%v, want %v, with %v", got, tt.want, assigned(tt.shape, workers, tt.agents))
 			}
@@ -380,13 +372,10 @@ func TestDestinationsMatchSchedule(t *testing.T) {
 	rate := schedule.PerSecond(10)
 	for producers := 1; producers < 20; producers++ {
 		for destinations := 1; destinations < 20; destinations++ {
-			plan, err := schedule.New(schedule.Spec{
+			plan := must.Get(schedule.New(schedule.Spec{
 				Phases: []schedule.Phase{{From: rate, To: rate, For: time.Second}}, Producers: producers, Destinations: destinations,
 				BatchMin: 1, BatchMax: 1, Sizes: []schedule.WeightedSize{{Bytes: 64, Weight: 1}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			for p := range producers {
 				if diff := cmp.Diff(plan.DestinationsOf(p), Shape{Producers: producers, Destinations: destinations}.ProducerDestinations(p)); diff != "" {
 					t.Fatalf("producer %d of %d, %d destinations (-schedule +shape):\n%s", p, producers, destinations, diff)

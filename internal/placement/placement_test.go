@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestSelectors(t *testing.T) {
@@ -75,10 +77,7 @@ func TestSelectorMatches(t *testing.T) {
 		"a": true, "b": false, "zone=x": true, "zone=y": false, "rack=x": false,
 		"disk=ssd,zone=x": true, "zone=x,disk=hdd": false, "zone=x,rack=1": false,
 	} {
-		s, err := ParseSelector(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(ParseSelector(text))(t)
 		if s.Selects(agent) != want {
 			t.Errorf("%s: %v", text, !want)
 		}

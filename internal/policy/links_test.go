@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestLinksInDocumentsResolve follows every link in Markdown files to a file of the repository, and to
@@ -46,7 +48,7 @@ func TestLinksInDocumentsResolve(t *testing.T) {
 func documents(t *testing.T) []string {
 	t.Helper()
 	var docs []string
-	err := filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -56,19 +58,13 @@ func documents(t *testing.T) []string {
 			docs = append(docs, p)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return docs
 }
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(name))(t)
 	return string(b)
 }
 

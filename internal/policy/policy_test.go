@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 const module = "github.com/weirmq/weir"
@@ -29,6 +31,7 @@ var levels = map[string]int{
 	"internal/finding":         0,
 	"internal/quantity":        -1, // driver and schedule read values with it
 	"internal/needs":           -1, // only tests import it
+	"internal/must":            -1, // only tests import it
 	"schedule":                 0,
 	"driver":                   0,
 	"internal/stats":           0,
@@ -154,7 +157,7 @@ func load(t *testing.T) []*file {
 	t.Helper()
 	root := "../.."
 	var files []*file
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -180,10 +183,7 @@ func load(t *testing.T) []*file {
 		}
 		files = append(files, &file{rel, strings.HasSuffix(rel, "_test.go"), a, fset, src})
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if len(files) < 20 {
 		t.Fatalf("read %d files: the walk is broken", len(files))
 	}
@@ -368,10 +368,7 @@ func TestDriverFoldersHaveTheFixedShape(t *testing.T) {
 }
 
 func TestTheModuleReplacesNothing(t *testing.T) {
-	b, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("../../go.mod"))(t)
 	for _, line := range strings.Split(string(b), "\n") {
 		if strings.HasPrefix(line, "replace ") || strings.Contains(line, " => ") {
 			t.Errorf("go.mod: %q: a replace makes go install of the module fail", line)

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // mostPackages is how many packages go run ./cmd/weir may compile, which determines how long a
@@ -15,10 +17,7 @@ const mostPackages = 780
 func TestWeirCompilesFewPackages(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{if not .Standard}}{{len .CgoFiles}}{{else}}0{{end}}", "./cmd/weir")
 	list.Dir = "../.."
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(list.Output())(t)
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) > mostPackages {
 		t.Errorf("cmd/weir compiles %d packages, at most %d: which import brought them, and is it for drivers/all?", len(lines), mostPackages)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -56,9 +57,7 @@ func TestAChildIsFound(t *testing.T) {
 		needs.Host(t, "proc", "no process in /proc")
 	}
 	c := exec.Command("sleep", "60")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	defer func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()

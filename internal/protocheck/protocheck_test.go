@@ -13,16 +13,14 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
 // serve listens, handles each connection in a goroutine, and returns the address.
 func serve(t *testing.T, one func(net.Conn)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -119,10 +117,7 @@ func TestClientCertificateAlertMeansTLS(t *testing.T) {
 
 func TestClosedPortHasNoProtocol(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	_ = l.Close()
 	if got, err := At(t.Context(), l.Addr().String()); got != None || err == nil {
 		t.Errorf("At = %q, %v; want the error of connecting", got, err)

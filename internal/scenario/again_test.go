@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -49,10 +50,7 @@ func sameRun(t testing.TB) map[string]Inputs {
 // walk summarizes what a schedule sends: the due instant, producer, size, key and destination of its
 // first messages.
 func walk(t testing.TB, s *Scenario) string {
-	plan, err := schedule.New(s.Plan())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(schedule.New(s.Plan()))(t)
 	sum := fnv.New64a()
 	n := uint64(0)
 	message := func(i uint64, due int64) {
@@ -102,10 +100,7 @@ func TestAResolvedFileGivesTheSameRun(t *testing.T) {
 	for name, in := range sameRun(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runs, err := Resolve(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			runs := must.Get(Resolve(in))(t)
 			for _, s := range runs {
 				if diff := again(t, s, s.YAML()) + again(t, s, s.Explain()); diff != "" {
 					t.Error(diff)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // variablesOf returns a lookup for NAME=value settings.
@@ -75,10 +77,7 @@ func TestFlagVariableFileDefaultPrecedence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := only(tt.in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(only(tt.in))(t)
 			text := string(s.YAML())
 			for _, w := range tt.want {
 				if !strings.Contains(text, "\n"+w) && !strings.Contains(text, " "+w) {

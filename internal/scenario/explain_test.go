@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestExplainNamesSourceOfEveryValue(t *testing.T) {
@@ -16,10 +18,7 @@ scenarios:
 - load: {rate: 5/s}
   matrix: {system.options.storage: [memory]}
 `
-	runs, err := Resolve(within(t, file, []string{"WEIR_SEED=7", "WEIR_SYSTEM_OPTIONS_USER=${env:ME}"}, Override{"--size", "message.size", "64B"}, Override{"--slo", "slo", "[lost == 0]"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(Resolve(within(t, file, []string{"WEIR_SEED=7", "WEIR_SYSTEM_OPTIONS_USER=${env:ME}"}, Override{"--size", "message.size", "64B"}, Override{"--slo", "slo", "[lost == 0]"})))(t)
 	const want = `weir: 1                         # f.yaml:1:7
 name: both-memory               # f.yaml:2:7, with the values of the matrix
 system:
@@ -73,10 +72,7 @@ func TestExplainStaysOnItsLine(t *testing.T) {
 	t.Parallel()
 	in := inputs(t, "weir: 1\nseed: 5\n")
 	in.File = "odd\nname: evil\u2028#.yaml"
-	s, err := only(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(only(in))(t)
 	if diff := again(t, s, s.Explain()); diff != "" {
 		t.Error(diff)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // fake is the Config of these tests' drivers.
@@ -59,7 +60,7 @@ func (n *narrowed) Narrow(to driver.Capabilities) driver.Capabilities {
 
 func registry(t testing.TB) *driver.Registry {
 	t.Helper()
-	r, err := driver.NewRegistry(
+	r := must.Get(driver.NewRegistry(
 		driver.Definition{
 			Name: "jetstream",
 			Capabilities: driver.Capabilities{
@@ -93,10 +94,7 @@ func registry(t testing.TB) *driver.Registry {
 			Capabilities: driver.Capabilities{Consume: true, InProcess: true, Batch: true, Settle: []driver.Settle{driver.SettleAuto}},
 			New:          newFake,
 		},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))(t)
 	return r
 }
 

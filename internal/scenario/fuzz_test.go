@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // settled checks the result of Resolve: readable faults, or runs with different names whose files
@@ -58,15 +60,9 @@ func FuzzResolve(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	examples, err := filepath.Glob("../../docs/examples/*.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	examples := must.Get(filepath.Glob("../../docs/examples/*.yaml"))(f)
 	for _, path := range examples {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(path))(f)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 const needy = "weir: 1\nsystem:\n  driver: plain\n  options: {user: '${env:ME}', password: {file: secret.txt}, tls: {ca: ca.pem}, address: ['h:1']}\n"
@@ -15,10 +17,7 @@ const needy = "weir: 1\nsystem:\n  driver: plain\n  options: {user: '${env:ME}',
 // driver itself reads, without duplicates; files of a trace or payload are not included.
 func TestScenarioListsItsHostReferences(t *testing.T) {
 	t.Parallel()
-	runs, err := Resolve(inputs(t, needy+"message: {payload: {file: one.json}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(Resolve(inputs(t, needy+"message: {payload: {file: one.json}}\n")))(t)
 	want := []Need{{File: "/at/dir/secret.txt"}, {File: "ca.pem"}, {Env: "ME"}}
 	if d := cmp.Diff(want, runs[0].Needs()); d != "" {
 		t.Errorf("needs (-want +got):\n%s", d)
@@ -63,10 +62,7 @@ func TestForbiddenReferencesAreNotRead(t *testing.T) {
 // TestRemoteSecretIsNotReadLocally: the scenario and its rendering are the same without it.
 func TestRemoteSecretIsNotReadLocally(t *testing.T) {
 	t.Parallel()
-	here, err := Resolve(inputs(t, needy))
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := must.Get(Resolve(inputs(t, needy)))(t)
 	in := inputs(t, needy)
 	in.Elsewhere = true
 	in.ReadOption = func(path string) ([]byte, error) {
@@ -79,10 +75,7 @@ func TestRemoteSecretIsNotReadLocally(t *testing.T) {
 		}
 		return nil
 	}
-	there, err := Resolve(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := must.Get(Resolve(in))(t)
 	if d := cmp.Diff(string(here[0].YAML()), string(there[0].YAML())); d != "" {
 		t.Errorf("written down it differs:\n%s", d)
 	}

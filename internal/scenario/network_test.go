@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/network"
 )
 
@@ -27,10 +28,7 @@ network:
 		From: network.Conditions{Latency: 20 * time.Millisecond, Loss: 0.01, Bandwidth: 2_000_000},
 		Seed: 9,
 	}
-	s, err := only(inputs(t, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(only(inputs(t, file)))(t)
 	again, err := only(inputs(t, string(s.YAML())))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.YAML())

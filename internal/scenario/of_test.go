@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -61,10 +62,7 @@ func TestConsumeOf(t *testing.T) {
 			if tt.change != nil {
 				tt.change(r)
 			}
-			b, err := json.Marshal(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(json.Marshal(r))(t)
 			in := inputs(t, "", flags("mode=consume")...)
 			if !strings.HasPrefix(tt.flags, "consume.of=") {
 				in.Overrides = append(in.Overrides, flags("consume.of=r1")...)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -43,10 +44,7 @@ func TestPayloads(t *testing.T) {
 			if tt.size != "" {
 				os = append(os, flags("message.size="+tt.size)...)
 			}
-			s, err := only(inputs(t, "", os...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(only(inputs(t, "", os...)))(t)
 			if diff := cmp.Diff(tt.want, s.Config("", 0).Payload); diff != "" {
 				t.Errorf("payload (-want +got):\n%s", diff)
 			}
@@ -122,10 +120,7 @@ func TestRunFilesReadOnce(t *testing.T) {
 	in := inputs(t, "weir: 1\nmessage: {payload: {file: one.json}}\nmatrix: {seed: ["+numbers(1000)+"]}\n")
 	read, reads := in.ReadFile, 0
 	in.ReadFile = func(p string) ([]byte, error) { reads++; return read(p) }
-	runs, err := Resolve(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(Resolve(in))(t)
 	if len(runs) != 1000 || reads != 1 {
 		t.Errorf("%d runs after %d reads; want 1000 after 1", len(runs), reads)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/placement"
 )
 
@@ -43,10 +44,7 @@ func TestPlacements(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := only(inputs(t, tt.file, tt.flags...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(only(inputs(t, tt.file, tt.flags...)))(t)
 			if diff := cmp.Diff(tt.want, s.Placement); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // withRecipe is a driver's recipe with a setting that the driver's Config has too, and one that it
@@ -46,23 +47,17 @@ connect: {address: a}
 func served(t *testing.T, file string, overrides ...Override) Inputs {
 	in := inputs(t, file, overrides...)
 	can := driver.Capabilities{Consume: true, Replicas: true}
-	r, err := driver.NewRegistry(
+	r := must.Get(driver.NewRegistry(
 		driver.Definition{Name: "served", New: newFake, Capabilities: can, Recipe: []byte(withRecipe)},
 		driver.Definition{Name: "plain", New: newFake, Capabilities: can},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))(t)
 	in.Drivers = r
 	return in
 }
 
 func TestServersOfARecipe(t *testing.T) {
 	in := served(t, "weir: 1\nsystem: {driver: served, start: process, nodes: 3, options: {server: {sync: yes}, server.kept: 5s, storage: memory}}\ntopology: {replication: 3}\n")
-	all, err := Resolve(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(Resolve(in))(t)
 	s := all[0]
 	if s.System.Start != StartProcess || s.System.Nodes != 3 || s.System.Recipe.Name != "server" {
 		t.Errorf("start %v, %d nodes, recipe %v", s.System.Start, s.System.Nodes, s.System.Recipe)
@@ -71,9 +66,7 @@ func TestServersOfARecipe(t *testing.T) {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 	before := s.YAML()
-	if err := s.Connect([]string{"h:1"}, map[string][]string{"user": {"u"}, "nothing": {"x"}, "storage": {"file"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Connect([]string{"h:1"}, map[string][]string{"user": {"u"}, "nothing": {"x"}, "storage": {"file"}}))
 	c := s.System.Config.(*fake)
 	if c.Address[0] != "h:1" || c.User != "u" || c.Storage != "memory" {
 		t.Errorf("connected with %+v", c)
@@ -101,20 +94,14 @@ func TestServersOfARecipe(t *testing.T) {
 // TestOptionsFromRecipe: what the run will tell the driver is explained, but is not part of the
 // scenario, since it follows from the server's settings.
 func TestOptionsFromRecipe(t *testing.T) {
-	all, err := Resolve(served(t, "weir: 1\nsystem: {driver: served, start: process}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(Resolve(served(t, "weir: 1\nsystem: {driver: served, start: process}\n")))(t)
 	if got := string(all[0].Explain()); !strings.Contains(got, "user: u") || !strings.Contains(got, "# recipe server\n") {
 		t.Errorf("the option user is not explained:\n%s", got)
 	}
 	if got := string(all[0].YAML()); strings.Contains(got, "user:") {
 		t.Errorf("the option user is in the scenario:\n%s", got)
 	}
-	all, err = Resolve(served(t, "weir: 1\nsystem: {driver: served, start: process, options: {user: mine}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all = must.Get(Resolve(served(t, "weir: 1\nsystem: {driver: served, start: process, options: {user: mine}}\n")))(t)
 	if got := string(all[0].Explain()); !strings.Contains(got, "user: mine") {
 		t.Errorf("the option given is lost:\n%s", got)
 	}
@@ -152,13 +139,10 @@ connect: {address: '{{.At "client"}}'OPTIONS}
 		{"{driver: spread, start: process, nodes: 3, recipe: one}", "topology.partitions: driver spread has no partitions (1, or more with --option wide=yes)"},
 	} {
 		in := inputs(t, "weir: 1\nsystem: "+c.system+"\ntopology: {partitions: 2}\n")
-		r, err := driver.NewRegistry(driver.Definition{
+		r := must.Get(driver.NewRegistry(driver.Definition{
 			Name: "spread", New: func() driver.Config { return &spread{} }, Recipe: []byte(both),
 			Capabilities: driver.Capabilities{Consume: true, Partitions: true},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		in.Drivers = r
 		if _, err := Resolve(in); err == nil != (c.want == "") || err != nil && !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.system, err, c.want)
@@ -213,10 +197,7 @@ func TestExplicitVersionIsLocated(t *testing.T) {
 		"weir: 1\nsystem: {driver: served, start: process, version: '1'}\n":                    "f.yaml:2:51\n",
 		"weir: 1\nsystem: {driver: served, start: process}\n":                                  "",
 	} {
-		all, err := Resolve(served(t, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(Resolve(served(t, file)))(t)
 		_, rest, found := strings.Cut(string(all[0].Explain()), "\n  version: 1 ")
 		if line, _, _ := strings.Cut(rest, "nodes:"); found != (want != "") || !strings.HasSuffix(strings.TrimRight(line, " "), want) {
 			t.Errorf("%s: the line of the version ends with %q, want %q", file, line, want)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -233,10 +234,7 @@ func only(in Inputs) (*Scenario, error) {
 
 func TestEmptyScenarioIsDefaultRun(t *testing.T) {
 	t.Parallel()
-	s, err := only(inputs(t, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(only(inputs(t, "")))(t)
 	const want = `weir: 1
 name: jetstream-1kib-1k
 system:
@@ -297,10 +295,7 @@ seed: 1
 // With gamma arrivals and a count, creating a schedule draws every gap. Length is called once a second
 // during a run, so it must not create one.
 func TestAPlanIsMadeOnce(t *testing.T) { // alone: it counts allocations
-	s, err := only(inputs(t, "weir: 1\nmessages: 1000\nwarmup: 0s\nload: {rate: 1000/s, arrival: {gamma: {cv: 2}}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(only(inputs(t, "weir: 1\nmessages: 1000\nwarmup: 0s\nload: {rate: 1000/s, arrival: {gamma: {cv: 2}}}\n")))(t)
 	want := time.Duration(s.Config("id", 7).Schedule.End())
 	n := testing.AllocsPerRun(10, func() {
 		if got := s.Length(); got != want {
@@ -368,10 +363,7 @@ func TestAnAddressNeedsNoQuotes(t *testing.T) {
 
 func TestSecretsKeepTheirReference(t *testing.T) {
 	t.Parallel()
-	s, err := only(inputs(t, full))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(only(inputs(t, full)))(t)
 	cfg := s.System.Config.(*fake)
 	if got := cfg.Password.Reveal(); got != "canary" {
 		t.Errorf("password = %q; want that of the environment", got)
@@ -416,10 +408,7 @@ func TestLiteralSecretsAreRejected(t *testing.T) {
 func TestConsumerBatchSetsAckMode(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]driver.Settle{"jetstream": driver.SettleBatch, "near": driver.SettleAuto} {
-		s, err := only(inputs(t, "weir: 1\nsystem: {driver: "+name+"}\nconsume: {batch: 7}\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(only(inputs(t, "weir: 1\nsystem: {driver: "+name+"}\nconsume: {batch: 7}\n")))(t)
 		if s.Consume.Settle != want || s.Consume.Prefetch != 7 {
 			t.Errorf("%s settles by %s with a prefetch of %d; want %s and 7", name, s.Consume.Settle, s.Consume.Prefetch, want)
 		}
@@ -452,10 +441,7 @@ func TestFlagsOverrideConflictingFileKeys(t *testing.T) {
 				}
 				os = append(os, flags(f)...)
 			}
-			s, err := only(inputs(t, "weir: 1\n"+tt.file+"\n", os...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(only(inputs(t, "weir: 1\n"+tt.file+"\n", os...)))(t)
 			text := string(s.YAML())
 			for _, w := range tt.want {
 				if !strings.Contains(text, w) {
@@ -473,10 +459,7 @@ func TestAllPathsAreAbsolute(t *testing.T) {
 	t.Parallel()
 	in := inputs(t, "weir: 1\nsystem: {options: {password: {file: ../dir/secret.txt}}}\n", flags("load.arrival={trace: trace.txt}")...)
 	in.File = "sub/f.yaml" // /at/dir/sub
-	s, err := only(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(only(in))(t)
 	text := string(s.YAML())
 	for _, want := range []string{"{file: /at/dir/dir/secret.txt}", "{trace: /at/dir/trace.txt}"} {
 		if !strings.Contains(text, want) {
@@ -487,11 +470,8 @@ func TestAllPathsAreAbsolute(t *testing.T) {
 
 func TestFlagsWinOverTheFile(t *testing.T) {
 	t.Parallel()
-	s, err := only(inputs(t, "weir: 1\nload: {rate: 5/s}\nsystem: {options: {storage: memory, tls: {ca: x}}}\n",
-		flags("load.rate=9/s", "system.options.storage=file", "system.options.tls.ca=y")...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(only(inputs(t, "weir: 1\nload: {rate: 5/s}\nsystem: {options: {storage: memory, tls: {ca: x}}}\n",
+		flags("load.rate=9/s", "system.options.storage=file", "system.options.tls.ca=y")...)))(t)
 	if got := s.Load.Rate.String(); got != "9/s" {
 		t.Errorf("rate = %s; want that of the flag, 9/s", got)
 	}
@@ -502,10 +482,7 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 
 func TestADriverWithoutConsumersProduces(t *testing.T) {
 	t.Parallel()
-	s, err := only(inputs(t, "", flags("system.driver=sink")...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(only(inputs(t, "", flags("system.driver=sink")...)))(t)
 	if s.Mode != engine.Produce || s.System.Start != StartNone || s.Consume.Settle != driver.SettleNone {
 		t.Errorf("mode %v, start %v, settle %v; want produce, none, none", s.Mode, s.System.Start, s.Consume.Settle)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 )
 
 const formats = "../../docs/formats"
@@ -22,11 +23,7 @@ const formats = "../../docs/formats"
 // real returns the registry of weir's drivers.
 func real(t testing.TB) *driver.Registry {
 	t.Helper()
-	r, err := driver.NewRegistry(all.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(driver.NewRegistry(all.Definitions()...))(t)
 }
 
 func TestTheSchemaIsUpToDate(t *testing.T) {
@@ -57,10 +54,7 @@ func TestThePageListsEveryKey(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Path, flag, k.Default, k.Help)
 	}
 	path := filepath.Join(formats, "scenario.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(path))(t)
 	before, rest, ok1 := strings.Cut(string(page), tableBegin)
 	_, after, ok2 := strings.Cut(rest, tableEnd)
 	if !ok1 || !ok2 {
@@ -71,36 +65,19 @@ func TestThePageListsEveryKey(t *testing.T) {
 
 func compile(t testing.TB, drivers *driver.Registry) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(JSONSchema(drivers)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(JSONSchema(drivers))))(t)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("scenario.schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("scenario.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	must.Do(t, c.AddResource("scenario.schema.json", doc))
+	return must.Get(c.Compile("scenario.schema.json"))(t)
 }
 
 // valid validates a YAML file against a schema.
 func valid(t *testing.T, s *jsonschema.Schema, file string) error {
 	t.Helper()
 	var v any
-	if err := yaml.Unmarshal([]byte(file), &v); err != nil {
-		t.Fatal(err)
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(file), &v))
+	b := must.Get(json.Marshal(v))(t)
+	instance := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(b)))(t)
 	return s.Validate(instance)
 }
 
@@ -187,10 +164,7 @@ func TestTheExamplesAreValid(t *testing.T) {
 	}
 	s := compile(t, real(t))
 	for _, path := range files {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(path))(t)
 		if err := valid(t, s, string(b)); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -206,10 +180,7 @@ func TestTheExamplesAreValid(t *testing.T) {
 // TestTheFilesOfThePageWork resolves the examples on the page.
 func TestTheFilesOfThePageWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(formats, "scenario.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join(formats, "scenario.md")))(t)
 	s := compile(t, real(t))
 	blocks := strings.Split(string(page), "```yaml\n")[1:]
 	if len(blocks) < 3 {

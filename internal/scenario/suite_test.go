@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // tell returns a line for each run: its name and what distinguishes it from the others.
@@ -100,10 +102,7 @@ func TestAFileHoldsSeveralRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runs, err := Resolve(inputs(t, tt.file, tt.flags...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			runs := must.Get(Resolve(inputs(t, tt.file, tt.flags...)))(t)
 			if diff := cmp.Diff(tt.want, tell(runs)); diff != "" {
 				t.Errorf("runs (-want +got):\n%s", diff)
 			}

@@ -8,15 +8,12 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func drivers(t *testing.T) *driver.Registry {
 	t.Helper()
-	r, err := driver.NewRegistry(all.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(driver.NewRegistry(all.Definitions()...))(t)
 }
 
 // TestConnectionURLIsParsed: the parts of a hosting service's URL become options of the driver, and
@@ -43,10 +40,7 @@ func TestConnectionURLIsParsed(t *testing.T) {
 			in := inputs(t, "", append(flags("system.driver="+tt.driver, "system.options.address=${env:URL}"), tt.also...)...)
 			in.Drivers = drivers(t)
 			in.Env = func(name string) (string, bool) { return tt.url, name == "URL" }
-			runs, err := Resolve(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			runs := must.Get(Resolve(in))(t)
 			run := runs[0]
 			sys := run.System
 			got := map[string]string{}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/stats"
 )
@@ -26,10 +27,7 @@ func TestIntervalsCover(t *testing.T) {
 		lengths = lengths[:1] // under the race detector a simulated second takes many times as long
 	}
 	if s := os.Getenv("WEIR_COVERAGE"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.Atoi(s))(t)
 		lengths, runs = []int{2, 5, 10, 30, 60, 300}, func(int) int { return n }
 	}
 	ps := []float64{50, 90, 99, 99.9, 97}
@@ -50,10 +48,7 @@ func TestIntervalsCover(t *testing.T) {
 		for _, seconds := range lengths {
 			runs, beyond := runs(seconds), s.beyond(seconds)
 			line := fmt.Sprintf("%-21s %3d s", s.name, seconds)
-			cells, err := coverage(t.Context(), s, seconds, runs, ps)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cells := must.Get(coverage(t.Context(), s, seconds, runs, ps))(t)
 			for i, c := range cells {
 				percent := func(n int) float64 { return 100 * float64(n) / float64(runs) }
 				slices.Sort(c.width)

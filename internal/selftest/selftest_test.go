@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/wire"
 	"github.com/weirmq/weir/measure"
@@ -36,10 +37,7 @@ func TestKernelTimestampsSplitLatency(t *testing.T) {
 	if err := wire.Check(); err != nil {
 		needs.Host(t, "ebpf", err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	c, err := kernelInstants(t.Context(), Options{Scale: 0.5, Self: self})
 	switch {
 	case err != nil:
@@ -75,10 +73,7 @@ func TestKernelTimestampsOfSwappedSidesFail(t *testing.T) {
 // exactly. Conclusive results must be right, and checks that need no clock must always pass.
 func TestSelfTestPasses(t *testing.T) {
 	only := slices.DeleteFunc(Parts(), func(p string) bool { return p == PartKernel || p == PartIntervals }) // which have tests of their own
-	checks, err := Checks(t.Context(), Options{Scale: 0.2, Only: only, OnCheck: func(c Check) { t.Logf("%s: %v after %d runs", c.Name, c.Pass, c.Attempts) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	checks := must.Get(Checks(t.Context(), Options{Scale: 0.2, Only: only, OnCheck: func(c Check) { t.Logf("%s: %v after %d runs", c.Name, c.Pass, c.Attempts) }}))(t)
 	var names []string
 	for _, c := range checks {
 		names = append(names, c.Name)
@@ -89,10 +84,7 @@ func TestSelfTestPasses(t *testing.T) {
 		case !c.Pass:
 			t.Errorf("%s, in attempt %d: %s", c.Name, c.Attempts, c.Why)
 		}
-		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(c))(t)
 		t.Logf("%s", text)
 	}
 	want := []string{
@@ -129,10 +121,7 @@ func TestCapacitySearchCoversTruth(t *testing.T) {
 }
 
 func TestFiguresAreTaken(t *testing.T) {
-	f, err := Measure(t.Context(), Options{Scale: 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Measure(t.Context(), Options{Scale: 0.1}))(t)
 	if f.Slept.Max < 0 || f.Spun.Max < 0 || f.Hiccups.Max <= 0 || f.Calibration.ClockCostNS <= 0 {
 		t.Errorf("figures that cannot be: %+v", f)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -42,10 +43,7 @@ func TestVerdictFollowsFromStoredResult(t *testing.T) {
 		if o.Result == nil || o.Err != nil || o.Written != nil {
 			t.Fatalf("%s: %v, %v", o.Dir, o.Err, o.Written)
 		}
-		saved, err := result.Read(filepath.Join(dir, o.Dir))
-		if err != nil {
-			t.Fatal(err)
-		}
+		saved := must.Get(result.Read(filepath.Join(dir, o.Dir)))(t)
 		again := judge.Again(saved.Result)
 		if diff := cmp.Diff(o.Result.Verdict, again.Verdict, cmpopts.EquateEmpty()); diff != "" || len(again.Kept)+len(again.Lacking)+len(again.Changes) > 0 {
 			t.Errorf("%s: the verdict of the run (-) and of its folder (+), %+v:\n%s", o.Dir, again, diff)

@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
 )
@@ -103,10 +104,7 @@ func TestExamples(t *testing.T) {
 		{Example, `^p99 of 500 messages: [0-9.]+(ns|µs|ms|s), (valid|suspect|invalid)\n$`},
 		{ExampleSearch, `^50/s [a-z-]+\n([0-9.]+/s [a-z-]+\n)+[a-z ]+: from [0-9.]+/s to [0-9.]+/s\n$`},
 	} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, w := must.Two(os.Pipe())(t)
 		os.Stdout = w
 		x.example()
 		_ = w.Close()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/nats"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/series/suite"
@@ -49,17 +50,11 @@ func TestSearchResumesWhereItStopped(t *testing.T) {
 	o := Options{Dir: dir, Out: "o"}
 	in := inputs(t, dir, strings.ReplaceAll(searched, "300ms", "30s"))
 	stop := stopping(&o, 1)
-	p, err := NewSearch(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewSearch(in))(t)
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("planning left %v", left)
 	}
-	s, err := New(o, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(o, p))(t)
 	for o := range s.All(t.Context(), stop) {
 		if o.Probed != nil || !o.Interrupted() {
 			t.Errorf("a run that was stopped says %+v; interrupted: %v", o.Probed, o.Interrupted())
@@ -77,10 +72,7 @@ func TestSearchResumesWhereItStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was, err := ReadSearch(dir, "o")
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := must.Get(ReadSearch(dir, "o"))(t)
 	o = Options{Dir: dir, Out: "o"}
 	p, err = ResumeSearch(o, inputs(t, dir, ""), was)
 	if err == nil {
@@ -178,10 +170,7 @@ func TestSuiteResumesWhereItStopped(t *testing.T) {
   {name: short, run: {measure: 100ms}, figures: [sent]},
   {name: long, run: {measure: ` + long + `}, figures: [sent]}, {name: last, run: {measure: 100ms}, figures: [sent]}]}`)
 	}
-	of, err := suite.Parse("own.yaml", text("60s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := must.Get(suite.Parse("own.yaml", text("60s")))(t)
 	o := Options{Dir: dir, Out: "o"}
 	stop := stopping(&o, 2)
 	var s *Series
@@ -200,13 +189,8 @@ func TestSuiteResumesWhereItStopped(t *testing.T) {
 		t.Fatalf("runs in the table: %v, %d done: %v", lines, x.Done(), s.Err())
 	}
 	// What was cut short is long: its row is shortened for the rest of this test.
-	if err := os.WriteFile(filepath.Join(dir, "o", suite.File), text("100ms"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	was, _, err := ReadSuite(dir, "o")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "o", suite.File), text("100ms"), 0o600))
+	was, _ := must.Two(ReadSuite(dir, "o"))(t)
 	var names []string
 	o = Options{Dir: dir, Out: "o"}
 	x, err = ResumeSuite(o, inputs(t, dir, ""), was)
@@ -236,9 +220,7 @@ func TestFolderOfAnotherPlanRejected(t *testing.T) {
 		"suite.json":    `{"schema": "weir.suite/v9", "rows": {}}`, // of another shape, too
 		"capacity.json": `{"schema": "weir.capacity/v2", "plan": []}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	if _, err = ReadSearch(dir, "."); err == nil || err.Error() != `reading capacity.json: schema "weir.capacity/v2" is not known (weir.capacity/v1)` {
 		t.Error(err)
@@ -255,15 +237,9 @@ func TestSystemTimeProbesHaveOneLength(t *testing.T) {
 		"e2e.p99 <= 1s": 120, "lost == 0": 0, "e2e.system.p99 <= 1s": 0, "e2e.p99 <= 1s, e2e.system.p99 <= 1s": 0,
 	} {
 		in := inputs(t, t.TempDir(), "{weir: 1, system: {driver: nats}, load: {rate: 100/s}, slo: ["+slo+"]}")
-		registry, err := driver.NewRegistry(nats.Definition())
-		if err != nil {
-			t.Fatal(err)
-		}
+		registry := must.Get(driver.NewRegistry(nats.Definition()))(t)
 		in.Drivers = registry
-		p, err := NewSearch(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(NewSearch(in))(t)
 		if got := p.Report.Plan.LongestS; got != longest {
 			t.Errorf("%s: probes of up to %v s; want %v", slo, got, longest)
 		}

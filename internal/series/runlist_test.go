@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -28,10 +29,7 @@ scenarios: [{name: a, message: {size: 64B}}, {name: b, message: {size: 128B}}]
 func TestSeriesResumesWhereItStopped(t *testing.T) {
 	dir := t.TempDir()
 	p := Repeat("", resolved(t, fourRuns)...)
-	s, err := New(Options{Dir: dir, Out: "s"}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{Dir: dir, Out: "s"}, p))(t)
 	for out := range s.All(t.Context(), nil) {
 		if out.Err != nil {
 			t.Fatal(out.Err)
@@ -55,24 +53,15 @@ func TestSeriesResumesWhereItStopped(t *testing.T) {
 	for i, x := range p.tasks {
 		planned = append(planned, PlannedRun{x.folder, x.scenario.Name, x.place, x.repeat})
 		if i == 2 {
-			if err := os.Mkdir(filepath.Join(dir, "s", x.folder), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(filepath.Join(dir, "s", x.folder), 0o755))
 		}
 	}
-	if p, err = Resume(filepath.Join(dir, "s"), "s"); err != nil {
-		t.Fatal(err)
-	}
+	p = must.Get(Resume(filepath.Join(dir, "s"), "s"))(t)
 	if diff := cmp.Diff(planned, p.planned.Runs); diff != "" {
 		t.Errorf("the stored plan (-want +got):\n%s", diff)
 	}
-	if err := p.Resolve(inputs(t, dir, ""), scenario.Override{}); err != nil {
-		t.Fatal(err)
-	}
-	s, err = New(Options{Dir: dir}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Resolve(inputs(t, dir, ""), scenario.Override{}))
+	s = must.Get(New(Options{Dir: dir}, p))(t)
 	var did []PlannedRun
 	for out := range s.All(t.Context(), nil) {
 		if out.Result == nil || out.Err != nil {
@@ -93,9 +82,7 @@ func TestSeriesResumesWhereItStopped(t *testing.T) {
 	if p.Rest() != 0 || s.Close() != nil {
 		t.Errorf("%d runs are left; want none", p.Rest())
 	}
-	if p, err = Resume(filepath.Join(dir, "s"), "s"); err != nil {
-		t.Fatal(err)
-	}
+	p = must.Get(Resume(filepath.Join(dir, "s"), "s"))(t)
 	if err := p.Resolve(inputs(t, dir, ""), scenario.Override{}); len(p.Scenarios()) > 0 || err != nil {
 		t.Errorf("what is left of a whole series: %d scenarios, %v", len(p.Scenarios()), err)
 	}
@@ -103,10 +90,7 @@ func TestSeriesResumesWhereItStopped(t *testing.T) {
 
 func TestASeriesWithoutFiguresLeavesNoFolder(t *testing.T) {
 	dir := t.TempDir()
-	s, err := New(Options{Dir: dir, Out: "s"}, Repeat("", resolved(t, fourRuns)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{Dir: dir, Out: "s"}, Repeat("", resolved(t, fourRuns)...)))(t)
 	if _, err := ReadRunList(filepath.Join(dir, "s"), "s"); err != nil {
 		t.Error(err)
 	}
@@ -130,9 +114,7 @@ func TestMalformedSeriesPlanIsRejected(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		if c.text != "" {
-			if err := os.WriteFile(filepath.Join(dir, result.FileSeries), []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, result.FileSeries), []byte(c.text), 0o600))
 		}
 		_, err := ReadRunList(dir, "x")
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNoPlan) != (c.text == "") {
@@ -144,14 +126,8 @@ func TestMalformedSeriesPlanIsRejected(t *testing.T) {
 // Two would disturb each other.
 func TestFolderAllowsOneProcess(t *testing.T) {
 	dir := t.TempDir()
-	first, err := New(Options{Dir: dir, Out: "s"}, Repeat("", resolved(t, fourRuns)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rest, err := Resume(filepath.Join(dir, "s"), "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(New(Options{Dir: dir, Out: "s"}, Repeat("", resolved(t, fourRuns)...)))(t)
+	rest := must.Get(Resume(filepath.Join(dir, "s"), "s"))(t)
 	var folder *FolderError
 	if _, err := New(Options{Dir: dir}, rest); !errors.As(err, &folder) || err.Error() != "s: another weir does its runs now (wait for its end)" {
 		t.Errorf("a second at the same time: %v; want it refused", err)
@@ -162,9 +138,7 @@ func TestFolderAllowsOneProcess(t *testing.T) {
 		}
 		break
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Close())
 	second, err := New(Options{Dir: dir}, rest)
 	if err != nil {
 		t.Fatalf("when the first has ended: %v", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -41,31 +42,21 @@ func (n *notebook) wrong() string {
 // inputs are those of a scenario file in a folder.
 func inputs(t *testing.T, dir, text string) scenario.Inputs {
 	t.Helper()
-	registry, err := driver.NewRegistry(channel.Definition(), noop.Definition())
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(driver.NewRegistry(channel.Definition(), noop.Definition()))(t)
 	return scenario.Inputs{File: "f.yaml", Text: []byte(text), Drivers: registry, Dir: dir, Env: func(string) (string, bool) { return "", false }}
 }
 
 // resolved reads a scenario, or several, that names no file.
 func resolved(t *testing.T, text string) []*scenario.Scenario {
 	t.Helper()
-	scenarios, err := scenario.Resolve(inputs(t, "/", text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return scenarios
+	return must.Get(scenario.Resolve(inputs(t, "/", text)))(t)
 }
 
 func TestUnnamedFolderIsAlwaysNew(t *testing.T) {
 	s := &Series{o: Options{Dir: t.TempDir()}, started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	var got []string
 	for range 3 {
-		dir, _, err := s.create("x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir, _ := must.Two(s.create("x"))(t)
 		got = append(got, dir)
 	}
 	if diff := cmp.Diff([]string{"results/20260102T030405Z-x", "results/20260102T030405Z-x-2", "results/20260102T030405Z-x-3"}, got); diff != "" {
@@ -116,10 +107,7 @@ func TestRunsAreLaidOutInOrder(t *testing.T) {
 		runs = append(runs, resolved(t, "weir: 1\nname: a\nsystem: {driver: noop}\nrepeat: 3\n")...)
 	}
 	p := Repeat("nightly.yaml", runs...)
-	s, err := New(Options{Dir: t.TempDir()}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{Dir: t.TempDir()}, p))(t)
 	var got []string
 	for _, i := range []int{0, 1, 3, 101} {
 		got = append(got, p.tasks[i].folder)
@@ -148,10 +136,7 @@ func TestRoundsContinueUntilSufficient(t *testing.T) {
 	dir := t.TempDir()
 	names := func(p *Repeats, more func([]result.Entry) bool, stop chan struct{}) (got []string) {
 		p.More = more
-		s, err := New(Options{Dir: dir, Out: "m"}, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(Options{Dir: dir, Out: "m"}, p))(t)
 		defer func() { _ = s.Close() }()
 		for o := range s.All(t.Context(), stop) {
 			if o.Result == nil || o.Err != nil {
@@ -192,10 +177,7 @@ func TestRoundsContinueUntilSufficient(t *testing.T) {
 func TestOverviewHasHosts(t *testing.T) {
 	dir := t.TempDir()
 	p := Repeat("", resolved(t, "weir: 1\nsystem: {driver: chan}\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nrepeat: 2\n")...)
-	s, err := New(Options{Dir: dir}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{Dir: dir}, p))(t)
 	defer func() { _ = s.Close() }()
 	for o := range s.All(t.Context(), nil) {
 		if o.Result == nil || o.Err != nil || o.Written != nil {
@@ -206,10 +188,7 @@ func TestOverviewHasHosts(t *testing.T) {
 		t.Fatalf("%d entries; want 2", len(p.Entries()))
 	}
 	for _, x := range p.Entries() {
-		loaded, _, err := result.Load(filepath.Join(dir, x.Dir), x.Dir, result.Loading{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		loaded, _ := must.Two(result.Load(filepath.Join(dir, x.Dir), x.Dir, result.Loading{}))(t)
 		if diff := cmp.Diff(loaded.Environment.Hosts, x.Environment.Hosts); diff != "" || len(x.Environment.Hosts) != 1 {
 			t.Errorf("%s: hosts differ from those that weir report reads (-read +known):\n%s", x.Dir, diff)
 		}

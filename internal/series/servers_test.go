@@ -8,16 +8,14 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
 func TestOnlyServersStillDownReportedAtEnd(t *testing.T) {
-	folder, err := result.Create(filepath.Join(t.TempDir(), "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must.Get(result.Create(filepath.Join(t.TempDir(), "r")))(t)
 	defer func() { _ = folder.Close() }()
 	said := &notebook{}
 	m := newMeasurement(&measurement{
@@ -51,10 +49,7 @@ func (shown) Complain(error) {}
 
 func TestAServersEventHasItsInstant(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r")
-	folder, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must.Get(result.Create(dir))(t)
 	said := &strings.Builder{}
 	m := newMeasurement(&measurement{folder: folder, observer: shown{view.NewLive(view.Terminal{Out: said}, view.LivePlan{})}, scenario: &scenario.Scenario{}})
 	e := broker.ServerEvent{Process: "server-2", Node: 2, Pid: 9, Ended: "exit code 0", MonotonicNS: 5_000_000_007}
@@ -65,9 +60,7 @@ func TestAServersEventHasItsInstant(t *testing.T) {
 	m.servers.event(e) // not held back as one of the same kind
 	m.servers.ended = true
 	m.servers.event(e)
-	if err := folder.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, folder.Close())
 	b, err := os.ReadFile(filepath.Join(dir, result.FileEvents))
 	want := `{"schema": "weir.events/v1"}
 {"t_ns":0,"kind":"server","text":"server-2 on node 2 (pid 9) ended: exit code 0"}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -42,15 +43,11 @@ func disk(t *testing.T) (d *Disk, below, at string) {
 	}
 	root := t.TempDir()
 	for _, dir := range []string{filepath.Dir(root), root} { // for users other than root
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, 0o755))
 	}
 	below, at = filepath.Join(root, "below"), filepath.Join(root, "at")
 	for _, dir := range []string{below, at} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o755))
 	}
 	d, err = Start(self, below, at, func(cmd *exec.Cmd) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 const page = "../../docs/formats/stamp.md"
@@ -67,10 +69,7 @@ func crc32c(b []byte) uint32 {
 
 // The decoder here uses only the page: its layout and its two checksums.
 func TestPageSufficesToDecodeExample(t *testing.T) {
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(page))(t)
 	fields := layout(t, string(raw))
 	payload, parts, values := example(t, string(raw))
 	if len(fields) != 9 || len(parts) != len(fields) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -31,22 +32,15 @@ func connect(t *testing.T, l net.Listener, sent, received int) pair {
 		accepted <- c
 	}()
 	var p pair
-	var err error
-	if p.client, err = net.Dial("tcp", l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
+	p.client = must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	p.server = <-accepted
 	t.Cleanup(func() { _, _ = p.client.Close(), p.server.Close() })
 	for _, x := range []struct {
 		from, to net.Conn
 		n        int
 	}{{p.client, p.server, sent}, {p.server, p.client, received}} {
-		if _, err := x.from.Write(bytes.Repeat([]byte{1}, x.n)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(x.to, make([]byte, x.n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.from.Write(bytes.Repeat([]byte{1}, x.n)))(t)
+		must.Get(io.ReadFull(x.to, make([]byte, x.n)))(t)
 	}
 	return p
 }
@@ -54,9 +48,7 @@ func connect(t *testing.T, l net.Listener, sent, received int) pair {
 // broken reports whether a connection is broken, as seen from one end.
 func broken(t *testing.T, c net.Conn) bool {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	_, err := c.Read(make([]byte, 1))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
@@ -69,10 +61,7 @@ func broken(t *testing.T, c net.Conn) bool {
 
 func listenAt(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -109,10 +98,7 @@ func TestOnlyMatchingConnectionsAreReset(t *testing.T) {
 					return ResetTo(c.group, self, []netip.AddrPort{netip.MustParseAddrPort(l.Addr().String())})
 				}
 			}
-			n, err := reset()
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(reset())(t)
 			want := 0
 			for name, x := range all {
 				if got := broken(t, x.client); got != x.reset {

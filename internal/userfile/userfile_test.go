@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestOnlyRegularFilesAreRead goes through what a path can name. None of them has
@@ -17,19 +19,12 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for name, size := range map[string]int{"file": 10, "empty": 0, "long": 11} {
-		if err := os.WriteFile(at(name), []byte(strings.Repeat("x", size)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(at(name), []byte(strings.Repeat("x", size)), 0o600))
 	}
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		os.Symlink("file", at("link")), os.Mkdir(at("folder"), 0o700), syscall.Mkfifo(at("pipe"), 0o600), os.Symlink("pipe", at("link to a pipe")),
-	); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", at("socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	))
+	l := must.Get(net.Listen("unix", at("socket")))(t)
 	defer func() { _ = l.Close() }()
 
 	for _, c := range []struct {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -12,10 +13,7 @@ import (
 // ends: without programs, with programs that do not record, and with programs that record its four
 // segments. The three take turns.
 func BenchmarkSegment(b *testing.B) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
 	defer func() { _ = l.Close() }()
 	go func() {
 		if c, err := l.Accept(); err == nil {
@@ -23,22 +21,15 @@ func BenchmarkSegment(b *testing.B) {
 			_ = c.Close()
 		}
 	}()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", l.Addr().String()))(b)
 	defer func() { _ = c.Close() }()
 	const trips = 1000
 	data := make([]byte, 1024)
 	turn := func() float64 {
 		before := processorTime()
 		for range trips {
-			if _, err := c.Write(data); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := io.ReadFull(c, data); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(c.Write(data))(b)
+			must.Get(io.ReadFull(c, data))(b)
 		}
 		return float64(processorTime()-before) / trips
 	}
@@ -52,22 +43,14 @@ func BenchmarkSegment(b *testing.B) {
 			needs.Host(b, "ebpf", err)
 		}
 		p.scan()
-		if err := p.attach(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, p.attach())
 		idle += turn()
-		if err := p.detach(); err != nil {
-			b.Fatal(err)
-		}
-		if err := p.enable(true); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, p.detach())
+		must.Do(b, p.enable(true))
 		on += turn()
 		w, before := newWindow(testRun, 0), processorTime()
 		w.data = kept[:0]
-		if err := p.read(w.add); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, p.read(w.add))
 		w.order()
 		kept = w.data
 		reading += float64(processorTime()-before) / float64(max(w.number, 1))
@@ -89,12 +72,8 @@ func BenchmarkAttach(b *testing.B) {
 	defer func() { _ = p.close() }()
 	before := processorTime()
 	for b.Loop() {
-		if err := p.enable(true); err != nil {
-			b.Fatal(err)
-		}
-		if err := p.enable(false); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, p.enable(true))
+		must.Do(b, p.enable(false))
 	}
 	b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
 }

@@ -15,20 +15,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // certificate returns one that nobody has to trust.
 func certificate(t *testing.T) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	c := x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
-	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, &c, &c, &key.PublicKey, key))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
@@ -59,19 +55,10 @@ func TestHiddenMessagesOverTLS(t *testing.T) {
 func overTLS(t *testing.T, version uint16, depth int) {
 	const bytes, messages, answer = 200, 150, 20
 	p := open(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = l.Close() }()
-	plain, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(net.Dial("tcp", l.Addr().String()))(t)
+	far := must.Get(l.Accept())(t)
 	p.ignore(Sockets{cookie(t, far)})
 	client := tls.Client(plain, &tls.Config{InsecureSkipVerify: true, MaxVersion: version}) //nolint:gosec // the server is this test
 	server := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{certificate(t)}, MinVersion: tls.VersionTLS12})
@@ -94,15 +81,11 @@ func overTLS(t *testing.T, version uint16, depth int) {
 		}
 		_ = server.Close()
 	})
-	if err := client.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.Handshake())
 	if p.scan() != 1 {
 		t.Fatalf("%d connections", p.scan())
 	}
-	if err := p.enable(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.enable(true))
 	free := make(chan struct{}, depth)
 	for range depth {
 		free <- struct{}{}
@@ -130,16 +113,12 @@ func overTLS(t *testing.T, version uint16, depth int) {
 			all[i].start = monotonic()
 			i++
 		}
-		if _, err := client.Write(body[:n*bytes]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Write(body[:n*bytes]))(t)
 	}
 	both.Wait()
 	w := newWindow(testRun, 0)
 	w.hidden, w.sized, w.answered, w.until = true, true, true, never
-	if err := p.read(w.add); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.read(w.add))
 	w.order()
 	known := 0
 	for i, x := range all {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/stamp"
 )
 
@@ -316,14 +317,9 @@ func TestReportsAddUp(t *testing.T) {
 			r.E2E.know(&window{from: from, delays: delays{step: never, most: []int64{delay}}}, &Message{Start: 0, End: latency}, 0, out, latency-out, &r.E2E.Exact)
 		}
 		r.E2E.leave(&Message{End: latency}, &r.E2E.Late)
-		b, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(r))(t)
 		var again Report
-		if err := json.Unmarshal(b, &again); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b, &again))
 		return &again
 	}
 	sum := part(1000, 100, 0, 70)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -36,10 +37,7 @@ func echoed(t *testing.T, network, address string) net.Conn {
 			_ = c.Close()
 		}
 	}()
-	c, err := net.Dial(network, l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial(network, l.Addr().String()))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -47,12 +45,8 @@ func echoed(t *testing.T, network, address string) net.Conn {
 // round sends b and reads it back.
 func round(t *testing.T, c net.Conn, b []byte) {
 	t.Helper()
-	if _, err := c.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(c, make([]byte, len(b))); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Write(b))(t)
+	must.Get(io.ReadFull(c, make([]byte, len(b))))(t)
 }
 
 // TestSegmentsAreRecordedWhole sends payloads of all classes.
@@ -65,9 +59,7 @@ func TestSegmentsAreRecordedWhole(t *testing.T) {
 			if n := p.scan(); n < 2 {
 				t.Fatalf("%d sockets are known, want both ends", n)
 			}
-			if err := p.enable(true); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.enable(true))
 			for _, size := range []int{1, 200, 2000, 10_000, 100_000} {
 				b := make([]byte, size)
 				for i := range b {
@@ -102,13 +94,9 @@ func TestSegmentsAreRecordedWhole(t *testing.T) {
 					}
 				}
 			}
-			if err := p.enable(false); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.enable(false))
 			round(t, c, []byte("not recorded"))
-			if err := p.read(func(s *segment) { t.Errorf("recorded while off: %d bytes", s.length) }); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.read(func(s *segment) { t.Errorf("recorded while off: %d bytes", s.length) }))
 		})
 	}
 }
@@ -119,9 +107,7 @@ func TestFullRingEndsRecording(t *testing.T) {
 	c := echoed(t, "tcp", "127.0.0.1:0")
 	round(t, c, []byte{1})
 	p.scan()
-	if err := p.enable(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.enable(true))
 	b := make([]byte, 20_000)
 	for sent := 0; p.lost() == 0 && sent < 4*ringBytes; sent += len(b) {
 		round(t, c, b)
@@ -131,7 +117,7 @@ func TestFullRingEndsRecording(t *testing.T) {
 	}
 	lost := p.lost()
 	next := map[direction]uint32{}
-	if err := p.read(func(s *segment) {
+	must.Do(t, p.read(func(s *segment) {
 		d := direction{s.conn, s.out}
 		n, ok := next[d]
 		if ok && int32(s.seq-n) > 0 {
@@ -140,9 +126,7 @@ func TestFullRingEndsRecording(t *testing.T) {
 			n = s.seq
 		}
 		next[d] = later(n, s.seq+s.length)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	round(t, c, b)
 	if p.lost() != lost {
 		t.Error("recording continued")
@@ -152,15 +136,11 @@ func TestFullRingEndsRecording(t *testing.T) {
 // TestOnlyKnownSocketsAreRecorded: other processes of the control group have the programs, too.
 func TestOnlyKnownSocketsAreRecorded(t *testing.T) {
 	p := open(t)
-	if err := p.enable(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.enable(true))
 	p.scan()
 	c := echoed(t, "tcp", "127.0.0.1:0")
 	round(t, c, []byte("new"))
-	if err := p.read(func(s *segment) { t.Errorf("recorded: %q", s.payload) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.read(func(s *segment) { t.Errorf("recorded: %q", s.payload) }))
 }
 
 // TestRecorderSplitsRoundTrips uses a server that waits: only the middle is long.
@@ -171,10 +151,7 @@ func TestRecorderSplitsRoundTrips(t *testing.T) {
 	if err != nil {
 		needs.Host(t, "ebpf", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = l.Close() }()
 	go func() {
 		c, err := l.Accept()
@@ -186,10 +163,7 @@ func TestRecorderSplitsRoundTrips(t *testing.T) {
 			}
 		}
 	}()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	defer func() { _ = c.Close() }()
 	epoch := monotonic()
 	now := func() int64 { return monotonic() - epoch }
@@ -199,12 +173,8 @@ func TestRecorderSplitsRoundTrips(t *testing.T) {
 		m := Message{Stream: 1, Seq: seq, Bytes: 100, Start: now()}
 		m.Due = m.Start
 		is := r.Handed(m.Start)
-		if _, err := c.Write(payload(1, seq, 100)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(c, make([]byte, 2)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Write(payload(1, seq, 100)))(t)
+		must.Get(io.ReadFull(c, make([]byte, 2)))(t)
 		if m.End = now(); is {
 			sampled++
 			r.Confirmed(&m)

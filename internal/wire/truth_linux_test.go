@@ -13,6 +13,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -97,10 +98,7 @@ type actor struct {
 // start starts one, and returns the first line that it prints.
 func start(t *testing.T, as, at string) (*actor, string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	a := &actor{cmd: exec.Command(self)}
 	a.cmd.Env = append(os.Environ(), role+"="+as, "WEIR_TEST_AT="+at)
 	out, err1 := a.cmd.StdoutPipe()
@@ -109,17 +107,12 @@ func start(t *testing.T, as, at string) (*actor, string) {
 		t.Fatal(err1, err2)
 	}
 	a.out, a.stdin = bufio.NewReader(out), in
-	if err := a.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.cmd.Start())
 	t.Cleanup(func() {
 		_ = a.cmd.Process.Kill()
 		_ = a.cmd.Wait()
 	})
-	line, err := a.out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(a.out.ReadString('\n'))(t)
 	return a, strings.TrimSpace(line)
 }
 

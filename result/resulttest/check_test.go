@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -68,9 +69,7 @@ func TestCheckFindsBrokenResult(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "r")
-			if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.CopyFS(dir, os.DirFS(golden)))
 			path := filepath.Join(dir, tt.file)
 			old, err := os.ReadFile(path)
 			if err != nil && tt.file != "surprise.bin" {
@@ -119,27 +118,21 @@ func TestCheckComparesHostTotals(t *testing.T) {
 		"nothing of the window": {func(all []host.Sample) []host.Sample { return all[:1] }, "no line"},
 	} {
 		dir := filepath.Join(t.TempDir(), "r")
-		if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(dir, os.DirFS(golden)))
 		saved, err := result.Read(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		saved.Result.Resources = []host.Sample{second(1).Then(second(2)).Then(second(3))}
 		f := result.Reopen(dir)
-		if err := f.WriteResult(saved.Result); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.WriteResult(saved.Result))
 		var all []host.Sample
 		for _, x := range good {
 			x.Processes = slices.Clone(x.Processes)
 			all = append(all, x)
 		}
 		for _, x := range tt.broken(all) {
-			if err := f.AppendSample(x); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.AppendSample(x))
 		}
 		err = Check(dir)
 		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
@@ -151,19 +144,10 @@ func TestCheckComparesHostTotals(t *testing.T) {
 // Validates a document with an unknown field against the schemas in docs/formats.
 func TestReadersMayMeetNewFields(t *testing.T) {
 	c := jsonschema.NewCompiler()
-	schema, err := c.Compile(filepath.Join("..", "..", "docs", "formats", ResultSchema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(filepath.Join(golden, result.FileResult))
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := must.Get(c.Compile(filepath.Join("..", "..", "docs", "formats", ResultSchema)))(t)
+	b := must.Get(os.ReadFile(filepath.Join(golden, result.FileResult)))(t)
 	b = bytes.Replace(b, []byte(`"weir":`), []byte(`"wire": 1, "weir":`), 1)
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(b)))(t)
 	if err := schema.Validate(v); err != nil {
 		t.Error(err)
 	}

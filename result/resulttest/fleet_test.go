@@ -6,15 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
 // Breaks a good result in one place at a time.
 func TestCheckFindsBrokenFleetResult(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "view", "testdata", "fleet.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("..", "..", "internal", "view", "testdata", "fleet.json")))(t)
 	for name, tt := range map[string]struct {
 		broken func(*result.Result)
 		says   string
@@ -33,10 +31,7 @@ func TestCheckFindsBrokenFleetResult(t *testing.T) {
 		"one that is not":             {func(r *result.Result) { r.Latency.E2E.Response.Percentiles[4].UnsupportedBy = result.ByClock }, "e2e.response: p99"},
 		"one of a clock that is none": {func(r *result.Result) { r.Latency.E2E.Service.Percentiles[7].UnsupportedBy = result.ByUnknownClock }, "e2e.service: p99.999"},
 	} {
-		r, err := result.Unmarshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(result.Unmarshal(b))(t)
 		tt.broken(r)
 		switch err := checkFleet(r); {
 		case tt.says == "" && err != nil, tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):

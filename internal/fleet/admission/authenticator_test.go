@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/placement"
 )
 
@@ -20,10 +21,7 @@ import (
 // and spoil after it.
 func joining(t *testing.T, d *Authenticator, x Token, change, spoil func(*Request)) Request {
 	t.Helper()
-	nonce, err := d.Challenge("agent-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	nonce := must.Get(d.Challenge("agent-1"))(t)
 	j := Request{Agent: "agent-1", Version: "v1", Labels: map[string]string{"zone": "a", "rack": "7"}, About: []byte(`{"cores":4}`), Nonce: nonce}
 	if change != nil {
 		change(&j)
@@ -38,17 +36,11 @@ func joining(t *testing.T, d *Authenticator, x Token, change, spoil func(*Reques
 func TestJoinAuthorization(t *testing.T) {
 	k := keep(t)
 	good, revoked, short, other := token(t, k, time.Hour), token(t, k, time.Hour), token(t, k, time.Minute), token(t, keep(t), time.Hour)
-	if err := k.Revoke(revoked.ID()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Revoke(revoked.ID()))
 	clock := noon
 	d := NewAuthenticator(k, "v1", func() time.Time { return clock })
 	nonce := func(agent string) string {
-		n, err := d.Challenge(agent)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+		return must.Get(d.Challenge(agent))(t)
 	}
 	for _, tt := range []struct {
 		name          string
@@ -132,14 +124,9 @@ func TestReplayedJoinIsAdmittedOnce(t *testing.T) {
 func TestAuthenticatorNonceMemoryIsBounded(t *testing.T) {
 	clock := noon
 	d := NewAuthenticator(nil, "v1", func() time.Time { return clock })
-	first, err := d.Challenge("agent-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(d.Challenge("agent-1"))(t)
 	for i := range Outstanding - 1 {
-		if _, err := d.Challenge(fmt.Sprintf("agent-%d", i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.Challenge(fmt.Sprintf("agent-%d", i)))(t)
 	}
 	if _, err := d.Challenge("agent-x"); !errors.Is(err, ErrBusy) {
 		t.Errorf("one more: %v; want %v", err, ErrBusy)
@@ -228,20 +215,11 @@ func TestMalformedMessagesAreRejected(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	k, err := Open(f.TempDir(), noon)
-	if err != nil {
-		f.Fatal(err)
-	}
-	x, err := k.New(time.Hour, noon)
-	if err != nil {
-		f.Fatal(err)
-	}
+	k := must.Get(Open(f.TempDir(), noon))(f)
+	x := must.Get(k.New(time.Hour, noon))(f)
 	j := Request{Agent: "a-1", Version: "v1", Labels: map[string]string{"zone": "a"}, About: []byte("x"), Nonce: strings.Repeat("0a", nonceSize)}
 	j.Prove(x)
-	b, err := j.Encode()
-	if err != nil {
-		f.Fatal(err)
-	}
+	b := must.Get(j.Encode())(f)
 	f.Add(b)
 	f.Add(plain(nil))
 	f.Add([]byte(`{"agent":"a","AGENT":"b","nonce":null}`))

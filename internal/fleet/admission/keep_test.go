@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/internal/flock"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,28 +28,18 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func keep(t *testing.T) *Keep {
 	t.Helper()
-	k, err := Open(t.TempDir(), noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return must.Get(Open(t.TempDir(), noon))(t)
 }
 
 func token(t *testing.T, k *Keep, life time.Duration) Token {
 	t.Helper()
-	x, err := k.New(life, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return must.Get(k.New(life, noon))(t)
 }
 
 func TestTokensValidUntilExpiryOrRevocation(t *testing.T) {
 	k := keep(t)
 	good, revoked, other := token(t, k, time.Hour), token(t, k, time.Hour), token(t, keep(t), time.Hour)
-	if err := k.Revoke(revoked.ID()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Revoke(revoked.ID()))
 	if err := k.Revoke(revoked.ID()); err != nil {
 		t.Errorf("revoking again: %v", err)
 	}
@@ -102,14 +93,8 @@ func TestTokensValidUntilExpiryOrRevocation(t *testing.T) {
 func TestTokenEndsWithItsProcess(t *testing.T) {
 	k := keep(t)
 	path := filepath.Join(t.TempDir(), "lock")
-	held, err := flock.Try(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := k.NewWhile(path, time.Hour, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := must.Get(flock.Try(path))(t)
+	x := must.Get(k.NewWhile(path, time.Hour, noon))(t)
 	d := NewAuthenticator(k, "v1", func() time.Time { return noon })
 	join := func() error { return d.Admit(joining(t, d, x, nil, nil)) }
 	if _, err := k.Check(x.Reveal(), noon); err != nil || join() != nil {
@@ -140,9 +125,7 @@ func TestTokenEndsWithItsProcess(t *testing.T) {
 func TestTokenListHasNoSecrets(t *testing.T) {
 	k := keep(t)
 	a, b := token(t, k, time.Hour), token(t, k, 60*24*time.Hour)
-	if err := k.Revoke(b.ID()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Revoke(b.ID()))
 	all, err := k.List()
 	if err != nil || len(all) != 2 || all[0] != (Issued{a.ID(), noon, a.Ends(), false, ""}) || all[1] != (Issued{b.ID(), noon, b.Ends(), true, ""}) {
 		t.Errorf("%+v, %v; want %s and, revoked, %s", all, err, a.ID(), b.ID())
@@ -154,9 +137,7 @@ func TestTokenListHasNoSecrets(t *testing.T) {
 		}
 	}
 	// What ended long ago is forgotten when another is made.
-	if _, err := k.New(time.Hour, noon.Add(time.Hour+remembered+time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.New(time.Hour, noon.Add(time.Hour+remembered+time.Second)))(t)
 	if all, _ := k.List(); len(all) != 2 || all[0].ID != b.ID() {
 		t.Errorf("%+v; want %s and the new one", all, b.ID())
 	}
@@ -164,9 +145,7 @@ func TestTokenListHasNoSecrets(t *testing.T) {
 		t.Errorf("a token that is not in the list: %v; want %v", err, ErrToken)
 	}
 	// A list that cannot be read opens no door.
-	if err := os.WriteFile(filepath.Join(k.dir, fileTokens), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(k.dir, fileTokens), []byte("{"), 0o600))
 	if _, err := k.Check(b.Reveal(), noon); err == nil {
 		t.Error("a token is good whose list cannot be read")
 	}
@@ -179,10 +158,7 @@ func TestTokenIsNotLeaked(t *testing.T) {
 	var log strings.Builder
 	l := slog.New(slog.NewJSONHandler(&log, nil))
 	l.Info("x", "token", x, "pointer", &x, "address", a, "within", struct{ T Token }{x})
-	j, err := json.Marshal(map[string]any{"t": x, "a": a, "s": struct{ T *Token }{&x}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(json.Marshal(map[string]any{"t": x, "a": a, "s": struct{ T *Token }{&x}}))(t)
 	for _, s := range []string{
 		log.String(), string(j), x.String(), a.String(),
 		fmt.Sprint(x, &x, a, &a), fmt.Sprintf("%v %+v %#v %s %q %x %d", x, x, x, x, x, x, x), fmt.Sprintf("%+v %#v %v", a, a, struct{ t Token }{x}),
@@ -238,10 +214,7 @@ func TestKeepIsCreatedOnceConcurrently(t *testing.T) {
 
 func TestExpiredCertificateIsRenewed(t *testing.T) {
 	dir := t.TempDir()
-	a, err := Open(dir, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Open(dir, noon))(t)
 	b, err := Open(dir, noon.Add(certificateLife-time.Second))
 	if err != nil || b.Pin() != a.Pin() {
 		t.Errorf("a second before its end: %v, another certificate: %v", err, b.Pin() != a.Pin())
@@ -267,9 +240,7 @@ func TestKeepReadableByOthersIsRejected(t *testing.T) {
 		}},
 	} {
 		k := keep(t)
-		if err := tt.spoil(k.dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tt.spoil(k.dir))
 		if _, err := Open(k.dir, noon); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v; want %q", tt.name, err, tt.want)
 		}
@@ -335,14 +306,8 @@ func TestOnlyThePinnedCertificateIsTaken(t *testing.T) {
 // make it, and it does not open other keeps.
 func TestTheOwnersTokenIsGood(t *testing.T) {
 	dir := t.TempDir()
-	k, err := Open(dir, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := Open(dir, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(Open(dir, noon))(t)
+	again := must.Get(Open(dir, noon))(t)
 	url := Address{Scheme: SchemeWeir, Host: "127.0.0.1:7622"}
 	if !url.IsOwn() {
 		t.Errorf("%s is not its owner's", url)
@@ -372,23 +337,16 @@ func TestTheOwnersTokenIsGood(t *testing.T) {
 // if the file system were not read-only.
 func TestReadOnlyKeep(t *testing.T) {
 	made := keep(t)
-	token, err := made.New(time.Hour, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(made.New(time.Hour, noon))(t)
 	mounted := func(t *testing.T, mode fs.FileMode) string {
 		dir := t.TempDir()
-		if err := os.Mkdir(filepath.Join(dir, "..data"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, "..data"), 0o755))
 		for _, name := range []string{fileHub, fileSecret, fileTokens} {
 			b, err := os.ReadFile(filepath.Join(made.dir, name))
 			if err == nil {
 				err = os.WriteFile(filepath.Join(dir, "..data", name), b, mode)
 			}
-			if err := errors.Join(err, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)), os.Chmod(dir, 0o777)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(err, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)), os.Chmod(dir, 0o777)))
 		}
 		return dir
 	}
@@ -425,9 +383,7 @@ func TestReadOnlyKeep(t *testing.T) {
 		t.Errorf("an empty one: %v", err)
 	}
 	dir := mounted(t, 0o444)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
 	if _, err := open(dir, noon, says(syscall.EACCES)); err == nil || !strings.Contains(err.Error(), "other users may read or write secret") {
 		t.Errorf("files that all may read, in a file system that can be written: %v", err)
 	}

@@ -5,16 +5,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // self makes the keys of a process.
 func self(t *testing.T) *Self {
 	t.Helper()
-	s, err := NewSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(NewSelf())(t)
 }
 
 // Only the recipient can open it, it reveals nothing and cannot be changed, and sealing twice gives
@@ -22,10 +20,7 @@ func self(t *testing.T) *Self {
 func TestSealedMessageOpensForRecipientOnly(t *testing.T) {
 	a, b := self(t), self(t)
 	message := bytes.Repeat([]byte("password "), 100)
-	sealed, err := Seal(message, a.Key())
-	if err != nil {
-		t.Fatal(err)
-	}
+	sealed := must.Get(Seal(message, a.Key()))(t)
 	if got, err := a.Open(sealed); err != nil || !bytes.Equal(got, message) {
 		t.Errorf("opened: %q, %v", got, err)
 	}
@@ -64,10 +59,7 @@ func TestConnectionSignatureMatchesItsKey(t *testing.T) {
 	a, b := self(t), self(t)
 	nonce := []byte("a nonce of the hub")
 	sign := func(s *Self, nonce []byte) string {
-		raw, err := s.Sign(nonce)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(s.Sign(nonce))(t)
 		return base64.RawURLEncoding.EncodeToString(raw)
 	}
 	if err := CheckSigned(a.ID(), sign(a, nonce), nonce); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -37,23 +38,14 @@ func until(t *testing.T, what string, so func() bool) {
 // keepOf makes a keep for a test.
 func keepOf(t *testing.T) *admission.Keep {
 	t.Helper()
-	k, err := admission.Open(t.TempDir(), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return must.Get(admission.Open(t.TempDir(), time.Now()))(t)
 }
 
 // dial connects a process, and says by which ID.
 func dial(t *testing.T, a admission.Address) (nc *nats.Conn, id string) {
 	t.Helper()
-	self, err := admission.NewSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if nc, err = hub.Dial(t.Context(), a, self, "agent", nil); err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(admission.NewSelf())(t)
+	nc = must.Get(hub.Dial(t.Context(), a, self, "agent", nil))(t)
 	t.Cleanup(nc.Close)
 	return nc, self.ID()
 }
@@ -61,14 +53,8 @@ func dial(t *testing.T, a admission.Address) (nc *nats.Conn, id string) {
 // same checks that two distributions have the same counts in the same buckets.
 func same(t *testing.T, what string, got, want *measure.Counts) {
 	t.Helper()
-	a, err := got.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := want.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(got.AppendBinary(nil))(t)
+	b := must.Get(want.AppendBinary(nil))(t)
 	if !bytes.Equal(a, b) {
 		t.Errorf("%s: %d values up to %d, want %d up to %d, in the same buckets", what, got.Total(), got.Max(), want.Total(), want.Max())
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 )
 
@@ -14,10 +15,7 @@ import (
 // look is.
 func TestBusyAgentIsNotExamined(t *testing.T) {
 	t.Parallel()
-	self, err := admission.NewSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(admission.NewSelf())(t)
 	a := &Agent{Name: "a", Clock: pace.NewClock, Dir: os.TempDir(), base: pace.NewClock(), self: self}
 	a.looker.mu.Lock()
 	if l := a.look(); l.Error == "" || l.Findings != nil {

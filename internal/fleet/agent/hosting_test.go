@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -34,7 +35,7 @@ type inn struct {
 
 func openInn(t *testing.T, patience time.Duration) *inn {
 	t.Helper()
-	drivers, err := driver.NewRegistry(driver.Definition{
+	drivers := must.Get(driver.NewRegistry(driver.Definition{
 		Name: "nowhere", Title: "a system", Summary: "Is only started.", New: func() driver.Config { return &nowhere{} },
 		Capabilities: driver.Capabilities{Guarantees: []driver.Guarantee{driver.Buffered}, Delivery: driver.AtMostOnce},
 		Recipe: []byte(`recipe: 1
@@ -46,10 +47,7 @@ install: {pypi: {package: nowhere, version: "1", programs: {nowhere: nowhere}}}
 processes: [{name: server, ports: {client: 4000}, start: ['{{program "nowhere"}}']}]
 connect: {address: '{{.At "client"}}'}
 `),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	n := &inn{started: make(chan struct{}), ended: make(chan struct{})}
 	n.Agent = &Agent{
 		Name: "b", Drivers: drivers, Allow: []string{AllowBroker}, Log: slog.New(slog.DiscardHandler), Env: func(string) (string, bool) { return "", false },
@@ -77,9 +75,7 @@ func (n *inn) wished(t *testing.T, keep time.Duration) {
 	t.Helper()
 	w := protocol.Wish{Session: "s", Run: "r", KeepNS: int64(keep), Scenario: []byte(
 		"weir: 1\nsystem: {driver: nowhere, start: process}\nload: {rate: 200/s}\nmeasure: 500ms\nmode: produce\n")}
-	if _, err := n.grant(&w); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(n.grant(&w))(t)
 	over(t, "the start", n.started)
 	if n.hold != nil {
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -32,29 +33,18 @@ func openOffice(t *testing.T) *office {
 	o := &office{keep: keepOf(t), dir: t.TempDir(), listen: "127.0.0.1:0"}
 	o.open(t)
 	o.listen = o.Addr()
-	if _, err := o.js.CreateStream(t.Context(), jetstream.StreamConfig{
+	must.Get(o.js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: "reports", Subjects: []string{hub.Reports + ">"}, Duplicates: time.Minute,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { o.away() })
 	return o
 }
 
 func (o *office) open(t *testing.T) {
 	t.Helper()
-	var err error
-	if o.Hub, err = hub.Start(t.Context(), hub.Options{Keep: o.keep, Dir: o.dir, Listen: o.listen}); err != nil {
-		t.Fatal(err)
-	}
-	reports, err := o.DialReports(t.Context(), "books", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.js, err = jetstream.New(reports); err != nil {
-		t.Fatal(err)
-	}
-	o.reports = reports
+	o.Hub = must.Get(hub.Start(t.Context(), hub.Options{Keep: o.keep, Dir: o.dir, Listen: o.listen}))(t)
+	o.reports = must.Get(o.DialReports(t.Context(), "books", nil))(t)
+	o.js = must.Get(jetstream.New(o.reports))(t)
 }
 
 // away ends the server; what it keeps stays.
@@ -68,32 +58,17 @@ func (o *office) read(t *testing.T) (all []*protocol.Report, messages int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	s, err := o.js.Stream(ctx, "reports")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(o.js.Stream(ctx, "reports"))(t)
 	var pieces protocol.Assembler
-	info, err := s.Info(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(s.Info(ctx))(t)
 	for seq := max(1, info.State.FirstSeq); seq <= info.State.LastSeq; seq++ {
-		m, err := s.GetMsg(ctx, seq)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(s.GetMsg(ctx, seq))(t)
 		messages++
-		whole, err := pieces.Add(m.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Get(pieces.Add(m.Data))(t)
 		if whole == nil {
 			continue
 		}
-		r, err := new(protocol.ReportDecoder).Decode(whole)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(new(protocol.ReportDecoder).Decode(whole))(t)
 		all = append(all, r)
 	}
 	return all, messages
@@ -103,10 +78,7 @@ func (o *office) read(t *testing.T) (all []*protocol.Report, messages int) {
 func (o *office) posting(t *testing.T) *post {
 	t.Helper()
 	nc, id := dial(t, o.keep.Own(o.JoinURL("", admission.Token{})))
-	p, err := newPost(nc, protocol.ReportSubject("s", "run", id), "a", "run.instance", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(newPost(nc, protocol.ReportSubject("s", "run", id), "a", "run.instance", slog.New(slog.DiscardHandler)))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { p.run(ctx); close(ended) }()
@@ -228,10 +200,7 @@ func TestOnlyLatestWaitingLedgerIsSent(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
 	nc, id := dial(t, o.keep.Own(o.JoinURL("", admission.Token{})))
-	p, err := newPost(nc, protocol.ReportSubject("s", "run", id), "a", "x", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(newPost(nc, protocol.ReportSubject("s", "run", id), "a", "x", slog.New(slog.DiscardHandler)))(t)
 	l := ledger.New(ledger.Config{Streams: 1})
 	var part ledger.Part
 	for at := range int64(2 * postPending) { // nobody posts yet

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
@@ -20,9 +21,7 @@ import (
 func TestFileNamesEachFault(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("no program"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "text"), []byte("no program"), 0o600))
 	other := "linux/arm64"
 	if here() == other {
 		other = "linux/amd64"
@@ -54,10 +53,7 @@ func TestFileNamesEachFault(t *testing.T) {
 
 func TestFileBecomesArguments(t *testing.T) {
 	t.Parallel()
-	f, err := Parse("h.yaml", []byte("weir-hosts: 1\nlisten: 10.0.0.1:7700\nhosts:\n  a:\n  b:\n    ssh: ssh://u@h:2222\n    labels: {zone: x, role: y}\n    allow: [broker, faults]\n    bind: 10.0.0.2\n    allow-env: PASSWORD\n    fifo: true\n"), func(p string) string { return p })
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Parse("h.yaml", []byte("weir-hosts: 1\nlisten: 10.0.0.1:7700\nhosts:\n  a:\n  b:\n    ssh: ssh://u@h:2222\n    labels: {zone: x, role: y}\n    allow: [broker, faults]\n    bind: 10.0.0.2\n    allow-env: PASSWORD\n    fifo: true\n"), func(p string) string { return p }))(t)
 	if f.Listen != "10.0.0.1:7700" || len(f.Hosts) != 2 || f.Hosts[0].SSH != "a" || f.Hosts[1].SSH != "ssh://u@h:2222" {
 		t.Errorf("%+v", f)
 	}
@@ -72,16 +68,10 @@ func TestDocumentsShowGoodFiles(t *testing.T) {
 	t.Parallel()
 	found := 0
 	for _, doc := range []string{"formats/hosts.md", "fleets.md"} {
-		text, err := os.ReadFile(filepath.Join("../../../docs", doc))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("../../../docs", doc)))(t)
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(weir-hosts.*?)```").FindAllSubmatch(text, -1) {
 			found++
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := must.Get(os.Executable())(t)
 			shown := strings.ReplaceAll(string(block[1]), "linux/arm64", here()) // of which there is a program
 			if _, err := Parse(doc, []byte(shown), func(string) string { return self }); err != nil {
 				t.Error(err)
@@ -120,9 +110,7 @@ func tools(t *testing.T, names ...string) string {
 		if err != nil {
 			needs.Host(t, "posix", err)
 		}
-		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(path, filepath.Join(dir, name)))
 	}
 	return dir
 }
@@ -132,20 +120,12 @@ func TestPutOnAnyHost(t *testing.T) {
 	t.Parallel()
 	b := &binary{path: filepath.Join(t.TempDir(), "program")}
 	text := strings.Repeat("program\n", 10_000)
-	if err := os.WriteFile(b.path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b, err := newBinary(b.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(b.path, []byte(text), 0o600))
+	b = must.Get(newBinary(b.path))(t)
 	if sum := sha256.Sum256([]byte(text)); b.sha256 != hex.EncodeToString(sum[:]) {
 		t.Fatalf("the hash is %s", b.sha256)
 	}
-	packed, err := b.packed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(b.packed())(t)
 	for _, tt := range []struct {
 		name  string
 		tools []string
@@ -218,17 +198,9 @@ func TestNewDirRemovesOldOnes(t *testing.T) {
 	t.Parallel()
 	below := t.TempDir()
 	dead := filepath.Join(below, "ssh-dead")
-	if err := os.Mkdir(dead, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	first, remove, err := NewDir(context.Background(), below)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, removeSecond, err := NewDir(context.Background(), below)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dead, 0o700))
+	first, remove := must.Two(NewDir(context.Background(), below))(t)
+	second, removeSecond := must.Two(NewDir(context.Background(), below))(t)
 	for path, want := range map[string]bool{dead: false, first: true, second: true} {
 		if _, err := os.Stat(path); (err == nil) != want {
 			t.Errorf("%s is there: %v; want %v", path, err == nil, want)

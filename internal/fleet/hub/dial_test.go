@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
@@ -46,10 +47,7 @@ func TestExistingServers(t *testing.T) {
 		{"a hub by the TLS of a server", "tls://" + hub + "?pin=" + k.Pin().String(), admission.ErrScheme},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, err := admission.Parse(tt.url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(admission.Parse(tt.url))(t)
 			nc, err := Dial(t.Context(), a, self(t), "agent-1", nil)
 			if err == nil {
 				defer nc.Close()

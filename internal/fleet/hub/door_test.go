@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestMalformedJoinsAreIgnored has a coordinator's door behind a hub, and all kinds
@@ -39,36 +40,22 @@ func TestMalformedJoinsAreIgnored(t *testing.T) {
 			return ""
 		},
 	} {
-		if _, err := coordinator.Subscribe(Subjects+"s1.door.*."+subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer(m))) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(coordinator.Subscribe(Subjects+"s1.door.*."+subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer(m))) }))(t)
 	}
-	if err := coordinator.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, coordinator.Flush())
 	agent, id := known(t, a)
 	ask := func(subject string, b []byte) (string, error) {
 		t.Helper()
-		m, err := agent.Request(Subjects+"s1.door."+id+"."+subject, b, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(agent.Request(Subjects+"s1.door."+id+"."+subject, b, time.Minute))(t)
 		return string(m.Data), <-verdicts
 	}
 	b := stand(t, a)
 	fresh := func(version string) []byte {
 		t.Helper()
-		nonce, err := ask("challenge", []byte("agent-1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		nonce := must.Get(ask("challenge", []byte("agent-1")))(t)
 		j := admission.Request{Agent: "agent-1", Version: version, Nonce: nonce}
 		j.Prove(x)
-		m, err := j.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+		return must.Get(j.Encode())(t)
 	}
 	good := fresh("v1")
 	for _, tt := range []struct {

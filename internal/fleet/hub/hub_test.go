@@ -24,6 +24,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -62,30 +63,18 @@ func (d *diary) log() *slog.Logger {
 
 func keep(t *testing.T) *admission.Keep {
 	t.Helper()
-	k, err := admission.Open(t.TempDir(), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return must.Get(admission.Open(t.TempDir(), time.Now()))(t)
 }
 
 func token(t *testing.T, k *admission.Keep, life time.Duration) admission.Token {
 	t.Helper()
-	x, err := k.New(life, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return must.Get(k.New(life, time.Now()))(t)
 }
 
 // self makes the keys of a process.
 func self(t *testing.T) *admission.Self {
 	t.Helper()
-	s, err := admission.NewSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(admission.NewSelf())(t)
 }
 
 // own is the address of a hub for agents of its host and user.
@@ -98,10 +87,7 @@ func begin(t *testing.T, o Options) *Hub {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	h, err := Start(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Start(ctx, o))(t)
 	t.Cleanup(h.Close)
 	return h
 }
@@ -116,10 +102,7 @@ func dialed(t *testing.T, a admission.Address, more ...nats.Option) *nats.Conn {
 func known(t *testing.T, a admission.Address, more ...nats.Option) (nc *nats.Conn, id string) {
 	t.Helper()
 	s := self(t)
-	nc, err := Dial(t.Context(), a, s, "agent-1", nil, more...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc = must.Get(Dial(t.Context(), a, s, "agent-1", nil, more...))(t)
 	t.Cleanup(nc.Close)
 	return nc, s.ID()
 }
@@ -127,31 +110,18 @@ func known(t *testing.T, a admission.Address, more ...nats.Option) (nc *nats.Con
 // inside are the coordinator's own connections.
 func inside(t *testing.T, h *Hub) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	nc, err := h.Dial(t.Context(), "coordinator", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(h.Dial(t.Context(), "coordinator", nil))(t)
 	t.Cleanup(nc.Close)
-	account, err := h.DialReports(t.Context(), "coordinator", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := must.Get(h.DialReports(t.Context(), "coordinator", nil))(t)
 	t.Cleanup(account.Close)
-	js, err := jetstream.New(account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := must.Get(jetstream.New(account))(t)
 	return nc, js
 }
 
 // reports makes the stream that agents report to.
 func reports(t *testing.T, js jetstream.JetStream) jetstream.Stream {
 	t.Helper()
-	s, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "reports", Subjects: []string{Reports + ">"}, AllowDirect: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "reports", Subjects: []string{Reports + ">"}, AllowDirect: true}))(t)
 }
 
 // A bystander is a client that keeps working, which is what nothing may disturb.
@@ -169,10 +139,7 @@ func stand(t *testing.T, a admission.Address) *bystander {
 	nc, id := known(t, a)
 	b := &bystander{nc: nc, done: make(chan error, 1), stop: make(chan struct{})}
 	own := Subjects + "ask." + id + ".own"
-	sub, err := b.nc.SubscribeSync(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sub := must.Get(b.nc.SubscribeSync(own))(t)
 	go func() {
 		for {
 			select {
@@ -206,10 +173,7 @@ func (b *bystander) undisturbed(t *testing.T) {
 
 func TestAgentsMeetTheCoordinator(t *testing.T) {
 	h := begin(t, Options{Keep: keep(t)})
-	a, err := admission.Parse(h.JoinURL("", token(t, h.keep, time.Hour)).Reveal())
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(admission.Parse(h.JoinURL("", token(t, h.keep, time.Hour)).Reveal()))(t)
 	local, ok := h.OwnURL()
 	if !ok || !local.IsOwn() || local.String() != "weir://"+h.Addr() {
 		t.Errorf("for agents of this user: %s, %v", local, ok)
@@ -221,19 +185,12 @@ func TestAgentsMeetTheCoordinator(t *testing.T) {
 	s := reports(t, js)
 	for n, a := range []admission.Address{a, h.keep.Own(local)} {
 		agent, id := known(t, a)
-		if _, err := agent.Subscribe(Orders+"agent."+id+".job", func(m *nats.Msg) { _ = m.Respond([]byte("pong")) }); err != nil {
-			t.Fatal(err)
-		}
-		if err := agent.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(agent.Subscribe(Orders+"agent."+id+".job", func(m *nats.Msg) { _ = m.Respond([]byte("pong")) }))(t)
+		must.Do(t, agent.Flush())
 		if m, err := coordinator.Request(Orders+"agent."+id+".job", nil, time.Minute); err != nil || string(m.Data) != "pong" {
 			t.Errorf("the agent answered %v, %v", m, err)
 		}
-		from, err := jetstream.New(agent)
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := must.Get(jetstream.New(agent))(t)
 		if _, err := from.Publish(t.Context(), Reports+"s.r."+id, []byte("x")); err != nil {
 			t.Errorf("a report: %v", err)
 		}
@@ -247,10 +204,7 @@ func TestAgentsMeetTheCoordinator(t *testing.T) {
 }
 
 func TestHubStartsOnlyOnPrivateResources(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	used, k := t.TempDir(), keep(t)
 	begin(t, Options{Keep: keep(t), Dir: used})
@@ -286,13 +240,8 @@ func TestInvalidTokenIsRejected(t *testing.T) {
 	k := keep(t)
 	good := token(t, k, 2*time.Hour)
 	revoked := token(t, k, 2*time.Hour)
-	if err := k.Revoke(revoked.ID()); err != nil {
-		t.Fatal(err)
-	}
-	old, err := k.New(time.Minute, time.Now().Add(-time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Revoke(revoked.ID()))
+	old := must.Get(k.New(time.Minute, time.Now().Add(-time.Hour)))(t)
 	clock := time.Now().Add(time.Hour)
 	d := &diary{}
 	h := begin(t, Options{Keep: k, Log: d.log(), Now: func() time.Time { return clock }})
@@ -347,10 +296,7 @@ func TestAnotherCertificateIsRefused(t *testing.T) {
 
 func TestAbsentHubIsUnreachable(t *testing.T) {
 	k := keep(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	h := begin(t, Options{Keep: k})
 	a := h.JoinURL("", token(t, k, time.Hour))
 	a.Host = l.Addr().String()
@@ -375,14 +321,9 @@ func TestRestartedHubKeepsStreams(t *testing.T) {
 	reports(t, js)
 	back := make(chan struct{}, 1)
 	agent, id := known(t, a, nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
-	from, err := jetstream.New(agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(jetstream.New(agent))(t)
 	for i := range 10 {
-		if _, err := from.Publish(t.Context(), Reports+"s.r."+id, fmt.Append(nil, i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(from.Publish(t.Context(), Reports+"s.r."+id, fmt.Append(nil, i)))(t)
 	}
 	h.Close()
 	h = begin(t, Options{Dir: dir, Keep: k, Listen: at})
@@ -391,14 +332,9 @@ func TestRestartedHubKeepsStreams(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the agent has not come back")
 	}
-	if _, err := from.Publish(t.Context(), Reports+"s.r."+id, []byte("10")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(from.Publish(t.Context(), Reports+"s.r."+id, []byte("10")))(t)
 	_, js = inside(t, h)
-	s, err := js.Stream(t.Context(), "reports")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(js.Stream(t.Context(), "reports"))(t)
 	if i := s.CachedInfo(); i.State.Msgs != 11 || i.State.LastSeq != 11 {
 		t.Errorf("the stream has %+v; want 11 messages", i.State)
 	}
@@ -432,10 +368,7 @@ func TestExpiredTokenPreventsReconnect(t *testing.T) {
 // it sign.
 func raw(t *testing.T, h *Hub) (c net.Conn, nonce string) {
 	t.Helper()
-	c, err := tls.Dial("tcp", h.Addr(), h.keep.Pin().TLS())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(tls.Dial("tcp", h.Addr(), h.keep.Pin().TLS()))(t)
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	line, err := bufio.NewReaderSize(io.LimitReader(c, 4096), 1).ReadString('\n')
@@ -460,11 +393,7 @@ func TestOnlyMisbehavingClientIsDisconnected(t *testing.T) {
 	b := stand(t, own(h))
 	s, other := self(t), self(t)
 	sign := func(s *admission.Self, nonce string) []byte {
-		sig, err := s.Sign([]byte(nonce))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return sig
+		return must.Get(s.Sign([]byte(nonce)))(t)
 	}
 	for _, tt := range []struct {
 		name string

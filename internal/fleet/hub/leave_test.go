@@ -12,6 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A fault is a violation that the server told a client of.
@@ -56,17 +58,10 @@ func fleet(t *testing.T) (h *Hub, js jetstream.JetStream, s jetstream.Stream) {
 	_, js = inside(t, h)
 	s = reports(t, js)
 	for _, name := range []string{"mine", "other"} {
-		kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := kv.PutString(t.Context(), "k", "v"); err != nil {
-			t.Fatal(err)
-		}
+		kv := must.Get(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: name}))(t)
+		must.Get(kv.PutString(t.Context(), "k", "v"))(t)
 	}
-	if _, err := js.Publish(t.Context(), Reports+"a", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.Publish(t.Context(), Reports+"a", []byte("x")))(t)
 	return h, js, s
 }
 
@@ -74,10 +69,7 @@ func TestAgentPermissions(t *testing.T) {
 	h, _, s := fleet(t)
 	agent, id := known(t, own(h))
 	coordinator, _ := inside(t, h)
-	js, err := jetstream.New(agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := must.Get(jetstream.New(agent))(t)
 	report, question, order := Reports+"s.r."+id, Subjects+"ask."+id+".doctor", Orders+"agent."+id+".job"
 	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: report, Data: make([]byte, MaxPayload-100)}, jetstream.WithMsgID("1")); err != nil {
 		t.Errorf("reporting: %v", err)
@@ -85,15 +77,10 @@ func TestAgentPermissions(t *testing.T) {
 	if a, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: report}, jetstream.WithMsgID("1")); err != nil || !a.Duplicate {
 		t.Errorf("reporting the same again: %+v, %v; want a duplicate", a, err)
 	}
-	svc, err := micro.AddService(agent, micro.Config{Name: "agent", Version: "1.0.0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must.Get(micro.AddService(agent, micro.Config{Name: "agent", Version: "1.0.0"}))(t)
 	defer svc.Stop()
 	for name, subject := range map[string]string{"doctor": question, "job": order} {
-		if err := svc.AddEndpoint(name, micro.HandlerFunc(func(r micro.Request) { _ = r.Respond([]byte("yes")) }), micro.WithEndpointSubject(subject)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, svc.AddEndpoint(name, micro.HandlerFunc(func(r micro.Request) { _ = r.Respond([]byte("yes")) }), micro.WithEndpointSubject(subject)))
 	}
 	if err := agent.Flush(); err != nil { // the hub knows of it then
 		t.Fatal(err)
@@ -108,15 +95,9 @@ func TestAgentPermissions(t *testing.T) {
 	}
 	heard := make(chan string, 8)
 	for _, subject := range []string{Orders + "beacon", Orders + "all.s1", Orders + "all.s1.books.r"} {
-		if _, err := agent.Subscribe(subject, func(m *nats.Msg) { heard <- m.Subject }); err != nil {
-			t.Fatal(err)
-		}
-		if err := agent.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		if err := coordinator.Publish(subject, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(agent.Subscribe(subject, func(m *nats.Msg) { heard <- m.Subject }))(t)
+		must.Do(t, agent.Flush())
+		must.Do(t, coordinator.Publish(subject, nil))
 		select {
 		case got := <-heard:
 			if got != subject {
@@ -126,17 +107,10 @@ func TestAgentPermissions(t *testing.T) {
 			t.Fatalf("%s is not heard", subject)
 		}
 	}
-	received, err := coordinator.SubscribeSync(Subjects + "s1.>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := coordinator.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	received := must.Get(coordinator.SubscribeSync(Subjects + "s1.>"))(t)
+	must.Do(t, coordinator.Flush())
 	for _, what := range []string{"door." + id + ".join", "clock", "leaders." + id, "standing." + id} {
-		if err := agent.Publish(Subjects+"s1."+what, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.Publish(Subjects+"s1."+what, nil))
 		if m, err := received.NextMsg(time.Minute); err != nil || m.Subject != Subjects+"s1."+what {
 			t.Errorf("telling %s: %v, %v", what, m, err)
 		}
@@ -162,9 +136,7 @@ func TestAgentForbiddenActions(t *testing.T) {
 		"$JS.API.CONSUMER.MSG.NEXT.reports.c", "$JS.API.ACCOUNT.PURGE.$G", "$JS.API.META.LEADER.STEPDOWN", "$JS.ACK.reports.c.1.1.1.1.1", "$JS.FC.x",
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.reports", "$JS.API.STREAM.MSG.GET.reports", "$JS.API.DIRECT.GET.reports", "$KV.other.k", "$SYS.REQ.SERVER.PING.VARZ", "$SYS.REQ.SERVER.PING.CONNZ", "$SYS.REQ.USER.INFO", "anything", "weir.fleet", "weir.other",
 	} {
-		if err := agent.PublishRequest(subject, "_INBOX.x", []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.PublishRequest(subject, "_INBOX.x", []byte("{}")))
 		eventually(t, "publishing to "+subject+" is refused", func() bool { return f.said(`Publish to "` + subject + `"`) })
 	}
 	for _, subject := range []string{
@@ -173,9 +145,7 @@ func TestAgentForbiddenActions(t *testing.T) {
 		Subjects + "ask.>", Reports + ">", Reports + "s1.r." + other, Inbox(other) + ".>", "_INBOX.>",
 		">", "*", "$SYS.>", "$JS.>", "$JS.API.>", "$KV.>", "weir.>", "other", "$JS.EVENT.ADVISORY.>",
 	} {
-		if _, err := agent.SubscribeSync(subject); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(agent.SubscribeSync(subject))(t)
 		eventually(t, "subscribing to "+subject+" is refused", func() bool { return f.said(`Subscription to "` + subject + `"`) })
 	}
 	untouched(t, js, s)
@@ -208,9 +178,7 @@ func TestAgentCannotActThroughOthers(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := coordinator.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, coordinator.Flush())
 	agent, id := known(t, own(h))
 	to := []string{
 		"$JS.API.STREAM.PURGE.reports", "$JS.API.STREAM.DELETE.reports", "$JS.API.STREAM.DELETE.KV_other", "$JS.API.STREAM.MSG.DELETE.reports",
@@ -218,38 +186,22 @@ func TestAgentCannotActThroughOthers(t *testing.T) {
 	}
 	for _, subject := range to {
 		for _, via := range []string{Reports + "s.r." + id, Subjects + "ask.coordinator"} {
-			if err := agent.PublishRequest(via, subject, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, agent.PublishRequest(via, subject, nil))
 		}
 	}
 	for range to {
 		<-asked
 	}
-	if err := coordinator.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, coordinator.Flush())
 	// Whatever the hub does with it is done once it has answered later requests: JetStream works in order.
-	reporter, err := jetstream.New(agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reporter := must.Get(jetstream.New(agent))(t)
 	for range 10 {
-		if _, err := reporter.Publish(t.Context(), Reports+"s.r."+id, nil); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "KV_later", Subjects: []string{"later"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(reporter.Publish(t.Context(), Reports+"s.r."+id, nil))(t)
+		must.Get(js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "KV_later", Subjects: []string{"later"}}))(t)
 	}
-	if err := js.DeleteStream(t.Context(), "KV_later"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, js.DeleteStream(t.Context(), "KV_later"))
 	untouched(t, js, s)
-	kv, err := js.KeyValue(t.Context(), "other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kv := must.Get(js.KeyValue(t.Context(), "other"))(t)
 	if e, err := kv.Get(t.Context(), "k"); err != nil || e.Revision() != 1 {
 		t.Errorf("a key is %v, %v; want its first value", e, err)
 	}
@@ -261,9 +213,7 @@ func TestHubResourcesAreBounded(t *testing.T) {
 	var f faults
 	agent, id := known(t, own(h), f.handler())
 	for i := range maxSubs + 1 {
-		if _, err := agent.SubscribeSync(fmt.Sprintf("%sask.%s.%d", Subjects, id, i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(agent.SubscribeSync(fmt.Sprintf("%sask.%s.%d", Subjects, id, i)))(t)
 	}
 	eventually(t, "a subscription too many is refused", func() bool { return f.said("maximum subscriptions exceeded") })
 	b.undisturbed(t)
@@ -282,10 +232,7 @@ func TestHubShutdownIsNotConnectionLoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := begin(t, Options{Keep: keep(t)})
 			var said diary
-			nc, err := Dial(t.Context(), own(h), self(t), "agent-1", said.log())
-			if err != nil {
-				t.Fatal(err)
-			}
+			nc := must.Get(Dial(t.Context(), own(h), self(t), "agent-1", said.log()))(t)
 			t.Cleanup(nc.Close)
 			tt.end(h)
 			eventually(t, tt.says, func() bool { return said.lines(tt.says) == 1 })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -126,9 +127,7 @@ func TestInvalidJobsAndFinalReports(t *testing.T) {
 		"too many servers": func(j *Job) { j.Servers = make([]Server, 1000) },
 	} {
 		j := examples()[4].(*Job)
-		if err := j.Check(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, j.Check())
 		change(j)
 		if err := j.Check(); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", what, err)
@@ -160,9 +159,7 @@ func TestFaultReportsAreBounded(t *testing.T) {
 		"less than none":    func(x *Troubled) { x.Notes[0].Fault.Connections = -1 },
 	} {
 		x := examples()[12].(*Troubled)
-		if err := x.Check(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.Check())
 		change(x)
 		if err := x.Check(); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", what, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -30,24 +31,14 @@ func reported() *Report {
 // encodedReport is a report as it travels.
 func encodedReport(t testing.TB, r *Report) []byte {
 	t.Helper()
-	b, err := new(ReportEncoder).Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must.Get(new(ReportEncoder).Encode(r))(t)
 }
 
 func TestReportsSurviveTravel(t *testing.T) {
 	e := new(ReportEncoder)
 	for _, r := range []*Report{reported(), {Agent: "b", Seq: 1}, reported()} {
-		b, err := e.Encode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := new(ReportDecoder).Decode(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(e.Encode(r))(t)
+		got := must.Get(new(ReportDecoder).Decode(b))(t)
 		if want, got := string(Encode(r)), string(Encode(got)); want != got {
 			t.Errorf("-sent +arrived: %s", cmp.Diff(want, got))
 		}

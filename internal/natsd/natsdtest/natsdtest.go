@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // Start starts a server on a free loopback port, with settings that change may modify, and stops it at
@@ -15,10 +17,7 @@ func Start(t testing.TB, change func(*server.Options)) *server.Server {
 	t.Helper()
 	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
 	change(o)
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.NewServer(o))(t)
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()

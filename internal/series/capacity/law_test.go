@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // scaled are the exact capacities of a law with numbers of 1, 2, 4, 8 and 16.
@@ -30,10 +32,7 @@ func TestFitRecoversItsOwnLaw(t *testing.T) {
 		"coherence alone":          {50_000, 0, 0.01},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := Fit(scaled(truth, 0, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(Fit(scaled(truth, 0, nil)))(t)
 			for _, x := range []struct{ got, want float64 }{{l.Lambda.At, truth.lambda}, {l.Sigma.At, truth.sigma}, {l.Kappa.At, truth.kappa}} {
 				if math.Abs(x.got-x.want) > 1e-6*truth.lambda {
 					t.Errorf("%+v; want %+v", l, truth)
@@ -54,10 +53,7 @@ func TestLawIntervalCoversTruth(t *testing.T) {
 	for seed := range uint64(cases) {
 		random := rand.New(rand.NewPCG(seed, 9))
 		truth := coefficients{1000, 0.3 * random.Float64(), 0.004 * random.Float64()}
-		l, err := Fit(scaled(truth, 0.1, random))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(Fit(scaled(truth, 0.1, random)))(t)
 		if at := l.At(32); at.Lo <= truth.at(32) && truth.at(32) <= at.Hi {
 			held++
 		}
@@ -69,11 +65,7 @@ func TestLawIntervalCoversTruth(t *testing.T) {
 
 func TestTargetExtrapolationIsLimited(t *testing.T) {
 	law := func(c coefficients) *Law {
-		l, err := Fit(scaled(c, 0, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+		return must.Get(Fit(scaled(c, 0, nil)))(t)
 	}
 	even := law(coefficients{1000, 0, 0})
 	if least, middle, most, err := even.Needs(24_500); err != nil || least != 25 || middle != 25 || most != 25 {
@@ -114,10 +106,7 @@ func TestGeneratorLimitDoesNotBoundCapacity(t *testing.T) {
 	}
 	// A lower bound above the law of the other points does count.
 	saturated := []Point{{1, 1000, End{1001, Failed}}, {2, 1500, End{1501, Failed}}, {3, 1750, End{1751, Failed}}, {4, 1900, End{1901, Failed}}}
-	before, err := Fit(saturated)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(Fit(saturated))(t)
 	after, err := Fit(append(saturated, Point{8, 2 * before.At(8).At, End{}}))
 	if err != nil || after.At(8).At <= 1.1*before.At(8).At {
 		t.Errorf("a lower bound of %v with 8 leaves %v at %v, %v", 2*before.At(8).At, before.At(8).At, after.At(8).At, err)

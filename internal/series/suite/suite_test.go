@@ -15,16 +15,14 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
 
 func inputs(t *testing.T) scenario.Inputs {
 	t.Helper()
-	r, err := driver.NewRegistry(all.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(driver.NewRegistry(all.Definitions()...))(t)
 	return scenario.Inputs{
 		Drivers: r, Dir: t.TempDir(), Stat: os.Stat, ReadFile: os.ReadFile, ReadDir: os.ReadDir,
 		Env: func(string) (string, bool) { return "", false },
@@ -56,9 +54,7 @@ func TestEverySuiteOfWeirCanBePlanned(t *testing.T) {
 			t.Errorf("%s.yaml is named %s", name, s.Name)
 		}
 		var v any
-		if err := yaml.Unmarshal(s.Text, &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(s.Text, &v))
 		if err := schema.Validate(v); err != nil {
 			t.Errorf("%s and the schema: %v", name, err)
 		}
@@ -98,14 +94,8 @@ rows:
 
 func planned(t *testing.T, c Choice) (*Suite, []Item) {
 	t.Helper()
-	s, err := Parse("small.yaml", []byte(small))
-	if err != nil {
-		t.Fatal(err)
-	}
-	items, err := s.Plan(inputs(t), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Parse("small.yaml", []byte(small)))(t)
+	items := must.Get(s.Plan(inputs(t), c))(t)
 	return s, items
 }
 
@@ -152,14 +142,8 @@ func TestFaultsAreScaledWithTheWindow(t *testing.T) {
 		"{driver: chan, ", "{name: chan, driver: nats, run: {system: {start: process}}, ",
 		"{name: second, driver: chan, run: {", "{name: second, driver: nats, run: {system: {start: process}, ",
 	).Replace(small)
-	s, err := Parse("small.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	items, err := s.Plan(inputs(t), Choice{Scale: 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Parse("small.yaml", []byte(text)))(t)
+	items := must.Get(s.Plan(inputs(t), Choice{Scale: 0.1}))(t)
 	var got []string
 	for _, f := range items[0].Scenario.Faults {
 		got = append(got, f.Text())
@@ -205,10 +189,7 @@ func TestBadSuitesAreRefused(t *testing.T) {
 			t.Errorf("%v; want %q in it", err, want)
 		}
 	}
-	s, err := Parse("small.yaml", []byte(edit("rate: 100/s", "rate: many")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Parse("small.yaml", []byte(edit("rate: 100/s", "rate: many"))))(t)
 	if _, err := s.Plan(inputs(t), Choice{Scale: 1}); err == nil || !strings.Contains(err.Error(), "small.yaml:11:22: load.rate: ") {
 		t.Errorf("%v; want the place of the rate", err)
 	}
@@ -258,14 +239,8 @@ func TestShortenedRunScalesItsFreeze(t *testing.T) {
 			"{driver: chan, was: channels}", "{name: chan, driver: noop, run: {system: {options: "+options+"}}}",
 			"e2e.p50", "send.p50", "value: 1.5 ms, as: about", "value: 50 s, as: truth, scales: yes", "received.rate", "sent.rate", "e2e.p97", "send.p97",
 		).Replace(small)
-		s, err := Parse("small.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		items, err := s.Plan(inputs(t), Choice{Scale: 0.1, Rows: []string{"one"}, Drivers: []string{"noop"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Parse("small.yaml", []byte(text)))(t)
+		items := must.Get(s.Plan(inputs(t), Choice{Scale: 0.1, Rows: []string{"one"}, Drivers: []string{"noop"}}))(t)
 		got := map[string]string{}
 		for _, o := range driver.Options(items[0].Scenario.System.Config) {
 			got[o.Name] = o.Default

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestLongTestsAreFound has a test for each way to need time, and some that do not.
@@ -40,12 +42,8 @@ func TestLocal()       { slow := 1; _ = slow }
 `,
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for pattern, want := range map[string]string{
 		"./...":   "-run ^(TestBrowser|TestByHelper|TestByMethod|TestByValue|TestItself|TestOften)$ m/a\n",

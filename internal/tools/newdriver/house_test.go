@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -293,9 +294,7 @@ func TestNewDriverPassesHouseRules(t *testing.T) {
 
 	t.Run("its removal leaves nothing", func(t *testing.T) {
 		h := &house{t, h.original, h.copy, h.built}
-		if err := os.RemoveAll(filepath.Join(h.copy, "drivers", "mymq")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(h.copy, "drivers", "mymq")))
 		h.replace("drivers/standard/standard.go", "\t\"github.com/weirmq/weir/drivers/mymq\"\n", "")
 		h.replace("drivers/standard/standard.go", "\t\tmymq.Definition(),\n", "")
 		h.generate()

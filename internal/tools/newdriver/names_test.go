@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // small is a module with the files that the command reads.
@@ -42,12 +44,8 @@ func write(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		p := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		must.Do(t, os.WriteFile(p, []byte(text), 0o644))
 	}
 	return dir
 }
@@ -57,7 +55,7 @@ func write(t *testing.T, files map[string]string) string {
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(dir, p)
 		switch {
 		case err != nil:
@@ -73,10 +71,7 @@ func tree(t *testing.T, dir string) map[string]string {
 		b, err := os.ReadFile(p)
 		files[filepath.ToSlash(rel)] = string(b)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
@@ -187,9 +182,7 @@ func TestFailedListUpdateRemovesFolder(t *testing.T) {
 	before := tree(t, dir)
 	// A rename onto a folder in place of the list fails.
 	list := filepath.Join(dir, "drivers", "standard", "blocked")
-	if err := os.MkdirAll(filepath.Join(list, "x"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(list, "x"), 0o755))
 	if err := place(filepath.Join(dir, "drivers", "x"), map[string][]byte{"a.go": []byte("package x\n")}, list, []byte("x")); err == nil {
 		t.Error("no error")
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestErrorsOnOtherPlatformsAreFound uses modules that compile on this platform.
@@ -32,12 +34,8 @@ func TestErrorsOnOtherPlatformsAreFound(t *testing.T) {
 			tt.files["go.mod"] = "module m\n\ngo 1.26\n"
 			for name, text := range tt.files {
 				path := filepath.Join(dir, name)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 			}
 			var stdout, stderr strings.Builder
 			code := run(t.Context(), dir, []string{tt.on, "./..."}, &stdout, &stderr)
