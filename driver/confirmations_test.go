@@ -3,7 +3,7 @@ package driver
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/internal/golden"
 )
 
 func TestAConditionHoldsForItsValues(t *testing.T) {
@@ -54,9 +54,7 @@ func TestUnknownGuaranteeOfRunningSystemIsWeaker(t *testing.T) {
 		{Known{"in-sync": "1 of 2", "sync": "always"}, received, received},
 		{Known{"sync": "never"}, received, replicated},
 	} {
-		if d := cmp.Diff([]Confirms{w.is, w.most}, []Confirms{table.Of(w.known), table.AtMost(w.known)}); d != "" {
-			t.Errorf("%v (-want +got):\n%s", w.known, d)
-		}
+		golden.Equal(t, []Confirms{w.is, w.most}, []Confirms{table.Of(w.known), table.AtMost(w.known)}, "%v", w.known)
 	}
 	if got, want := table[2].When.String(), "in-sync: all, sync: always"; got != want {
 		t.Errorf("%q; want %q", got, want)

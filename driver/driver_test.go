@@ -10,9 +10,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -97,9 +96,7 @@ func definition(name string) driver.Definition {
 
 func TestRegistry(t *testing.T) {
 	r := must.Get(driver.NewRegistry(definition("nats"), definition("jetstream"), definition("noop")))(t)
-	if d := cmp.Diff([]string{"jetstream", "nats", "noop"}, r.Names()); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, []string{"jetstream", "nats", "noop"}, r.Names(), "")
 	if d, err := r.Lookup("nats"); err != nil || d.Name != "nats" {
 		t.Errorf("Lookup: %q, %v", d.Name, err)
 	}
@@ -143,9 +140,7 @@ func TestWords(t *testing.T) {
 		driver.AtLeastOnce.String(), driver.PerPartition.String(), driver.Settle(9).String(), driver.Guarantee(200).String(),
 	}
 	want := []string{"", "persisted", "quorum", "fsync", "at-least-once", "per partition", "invalid(9)", "invalid(200)"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, got, "")
 }
 
 func TestGuaranteesAreOrdered(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -57,9 +58,7 @@ func TestOptionsDescribesEverySettingWithItsDefault(t *testing.T) {
 		{Name: "sync", Type: "duration", Default: "2m0s", Help: "How often the file is synced."},
 		{Name: "tls.ca", Type: "text", Help: "Certificate authority file."},
 	}
-	if d := cmp.Diff(want, driver.Options(defaults())); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, driver.Options(defaults()), "")
 }
 
 func TestSetOption(t *testing.T) {
@@ -84,9 +83,7 @@ func TestSetOption(t *testing.T) {
 		t.Run(tc.does, func(t *testing.T) {
 			s := defaults()
 			must.Do(t, driver.SetOption(s, tc.name, tc.values...))
-			if d := cmp.Diff(tc.want, tc.got(s)); d != "" {
-				t.Error(d)
-			}
+			golden.Equal(t, tc.want, tc.got(s), "")
 		})
 	}
 }

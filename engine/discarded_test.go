@@ -3,18 +3,15 @@ package engine
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/golden"
 )
 
 func TestDiscardedCountsOnlyThisRun(t *testing.T) {
 	before := []driver.Discarded{{Counter: "grew", Messages: 7}, {Counter: "stood", Messages: 2}, {Counter: "restarted", Messages: 9}}
 	now := []driver.Discarded{{Counter: "grew", Messages: 10}, {Counter: "stood", Messages: 2}, {Counter: "restarted", Messages: 1}, {Counter: "new", Messages: 5}}
 	want := []driver.Discarded{{Counter: "grew", Messages: 3}, {Counter: "stood"}}
-	if d := cmp.Diff(want, discardedSince(before, now)); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, discardedSince(before, now), "")
 }
 
 // Two workers read the same server, and their own clients.
@@ -22,7 +19,5 @@ func TestDiscardedSumOverWorkers(t *testing.T) {
 	of := func(server, client uint64) []driver.Discarded {
 		return []driver.Discarded{{Counter: "server", Messages: server}, {Counter: "client", Messages: client, Client: true}}
 	}
-	if d := cmp.Diff(of(6, 5), addDiscarded(addDiscarded(nil, of(5, 2)), of(6, 3))); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, of(6, 5), addDiscarded(addDiscarded(nil, of(5, 2)), of(6, 3)), "")
 }

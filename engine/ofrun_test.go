@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/stamp"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -49,9 +50,7 @@ func TestProduceRunRecordsItsMessages(t *testing.T) {
 			Destination: "there", Sent: 1100,
 			Failed: []result.Seqs{{First: 3, Last: 4}, {First: 700, Last: 700}}, Unconfirmed: []result.Seqs{{First: 1090, Last: 1099}},
 		}}
-		if d := cmp.Diff(want, raw.Streams); d != "" {
-			t.Error(d)
-		}
+		golden.Equal(t, want, raw.Streams, "")
 		cfg = config(&fake{}, 1000)
 		cfg.Mode = Produce
 		if raw := do(t, cfg); raw.Streams != nil {

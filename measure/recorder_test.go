@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weirmq/weir/internal/golden"
 )
 
 func read(r *Recorder) *Snapshot {
@@ -43,13 +45,9 @@ func TestOpenLoopMessageCountsInItsPhase(t *testing.T) {
 		WarmUp:  {Scheduled: 1, Sent: 1, Failed: 1},
 		Measure: {Scheduled: 1, Sent: 1, Confirmed: 1, Settled: 1, Received: 1},
 	}
-	if d := cmp.Diff(want, got.Counters); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, got.Counters, "")
 	// Both were started in the window; the confirmation and the delivery came after it.
-	if d := cmp.Diff(Window{Sent: 2, SentBytes: 96}, got.Window); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, Window{Sent: 2, SentBytes: 96}, got.Window, "")
 }
 
 func TestClosedLoopRecordsOnlyServiceTimes(t *testing.T) {
@@ -70,9 +68,7 @@ func TestClosedLoopRecordsOnlyServiceTimes(t *testing.T) {
 	if got := got.Kinds[SendFailed][WarmUp].Max(); got != 100 {
 		t.Errorf("failed after %d ns, want 100", got)
 	}
-	if d := cmp.Diff([NumPhases]Counters{{Sent: 1, Failed: 1}, {Sent: 1, Confirmed: 1}}, got.Counters); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, [NumPhases]Counters{{Sent: 1, Failed: 1}, {Sent: 1, Confirmed: 1}}, got.Counters, "")
 }
 
 // Compares the derived rates with plain counting.

@@ -162,13 +162,9 @@ func TestReadReturnsWhatWasWritten(t *testing.T) {
 	saved := must.Get(Read(filepath.Join("testdata", "golden")))(t)
 	want := example()
 	want.Schema = Schema
-	if d := cmp.Diff(want, saved.Result); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, saved.Result, "")
 	files := []string{FileEnvironment, FileEvents, FileHost, FileIntervals, FileResult, FileScenario, "send.hgrm"}
-	if d := cmp.Diff(files, saved.Files); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, files, saved.Files, "")
 }
 
 func TestUnmarshal(t *testing.T) {
@@ -231,9 +227,7 @@ func TestMarshalNeverGivesNullLists(t *testing.T) {
 		}
 	}
 	latency := m["latency"].(map[string]any)
-	if d := cmp.Diff(map[string]any{"send": map[string]any{}, "e2e": map[string]any{}, "rtt": map[string]any{}}, latency); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, map[string]any{"send": map[string]any{}, "e2e": map[string]any{}, "rtt": map[string]any{}}, latency, "")
 }
 
 func TestCreateRejectsExistingFolder(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -151,9 +152,7 @@ func TestLoadNamesMissingFiles(t *testing.T) {
 	t.Parallel()
 	dir := nested(t, map[string]string{"result.json": shortest, "scenario.yaml": "weir: 1\n"})
 	e, missing := must.Two(Load(dir, "x", Loading{}))(t)
-	if diff := cmp.Diff([]string{"intervals.hlog", "environment.json", "events.jsonl"}, missing); diff != "" {
-		t.Error(diff)
-	}
+	golden.Equal(t, []string{"intervals.hlog", "environment.json", "events.jsonl"}, missing, "")
 	if e.Dir != "x" || e.Result.System.Driver != "chan" || string(e.Scenario) != "weir: 1\n" {
 		t.Errorf("got %+v", e)
 	}

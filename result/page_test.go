@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 )
@@ -29,9 +30,7 @@ func TestThePageOfLogMatchesExample(t *testing.T) {
 	}
 	line := must.Get(NewLogReader(strings.NewReader(block("hlog"))).Next())(t)
 	want := map[int64]uint64{5: 3, 1500: 1, 4096: 200}
-	if d := cmp.Diff(want, buckets(line.Counts)); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, buckets(line.Counts), "")
 	if line.Tag != "send.response.measure" || line.Max != 4097 || line.From != 2e9 || line.To != 3e9+17 {
 		t.Errorf("read %+v", line)
 	}

@@ -16,8 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
@@ -264,9 +263,7 @@ func TestOpenReadsOtherFiles(t *testing.T) {
 		}
 		events = append(events, ev)
 	}
-	if d := cmp.Diff([]Event{{TNS: 5, Kind: "gc", Text: "a <b>", DurationNS: 7}}, events); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, []Event{{TNS: 5, Kind: "gc", Text: "a <b>", DurationNS: 7}}, events, "")
 	var samples []host.Sample
 	for x, err := range s.Samples() {
 		if err != nil {
@@ -274,9 +271,7 @@ func TestOpenReadsOtherFiles(t *testing.T) {
 		}
 		samples = append(samples, x)
 	}
-	if d := cmp.Diff([]host.Sample{sample()}, samples); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, []host.Sample{sample()}, samples, "")
 	sums := must.Get(s.Totals())(t)
 	if sums["send.response.measure"].Total() == 0 {
 		t.Errorf("sums %v", sums)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/golden"
 )
 
 func TestDestinationsAreSpreadOverProducers(t *testing.T) {
@@ -42,12 +44,8 @@ func TestDestinationsAreSpreadOverProducers(t *testing.T) {
 					streams[n] = true
 				}
 			}
-			if diff := cmp.Diff(tc.of, of); diff != "" {
-				t.Errorf("DestinationsOf (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.sends, sends); diff != "" {
-				t.Errorf("Destination (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, tc.of, of, "DestinationsOf")
+			golden.Equal(t, tc.sends, sends, "Destination")
 			if len(streams) != s.Streams() {
 				t.Errorf("Streams() = %d; want %d", s.Streams(), len(streams))
 			}

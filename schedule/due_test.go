@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/golden"
 )
 
 // plain is a Spec with one producer and the given phases.
@@ -73,9 +75,7 @@ func TestConstantDueTimesRoundDownExactly(t *testing.T) {
 			t.Parallel()
 			s := mustNew(t, plain(Arrival{}, step(tc.rate, 3*time.Hour)))
 			got := dues(take(s.Due(Part{0, 1}), len(tc.want)))
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("due instants at %v (-want +got):\n%s", tc.rate, diff)
-			}
+			golden.Equal(t, tc.want, got, "due instants at %v", tc.rate)
 		})
 	}
 }
@@ -99,9 +99,7 @@ func TestTrillionthMessageDueTimeIsExact(t *testing.T) {
 			}
 		}
 		at := take(s.constant(Part{0, 1}, 1e12), 1)
-		if diff := cmp.Diff([]message{{1e12, 333_333_333_333_333}}, at); diff != "" {
-			t.Errorf("warm-up %v: message 10^12 (-want +got):\n%s", warmUp, diff)
-		}
+		golden.Equal(t, []message{{1e12, 333_333_333_333_333}}, at, "warm-up %v: message 10^12", warmUp)
 	}
 }
 
@@ -184,9 +182,7 @@ func TestMessageFractionCarriesAcrossPhases(t *testing.T) {
 			for _, due := range s.Due(Part{0, 1}) {
 				got = append(got, due/(ms/100))
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("due instants in 10 µs (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, tc.want, got, "due instants in 10 µs")
 		})
 	}
 }
@@ -268,9 +264,7 @@ func TestRampsAgreeWithRationalArithmetic(t *testing.T) {
 	} {
 		s := mustNew(t, plain(Arrival{}, p))
 		want := exact(plain(Arrival{}, p), 300)
-		if diff := cmp.Diff(want, take(s.Due(Part{0, 1}), 300)); diff != "" {
-			t.Errorf("ramp %v..%v for %v (-want +got):\n%s", p.From, p.To, p.For, diff)
-		}
+		golden.Equal(t, want, take(s.Due(Part{0, 1}), 300), "ramp %v..%v for %v", p.From, p.To, p.For)
 		// And near the end, where a float's guess is worst.
 		g := &s.segments[0]
 		for i := g.last - min(g.last, 50); i < g.last; i++ {
@@ -360,9 +354,7 @@ func TestTraceIsPlayedUnchanged(t *testing.T) {
 	spec.Producers, spec.WarmUp = 4, 5
 	s := mustNew(t, spec)
 	want := []message{{1, 0}, {3, 10}, {5, 700}}
-	if diff := cmp.Diff(want, take(s.Due(Part{1, 2}), 10)); diff != "" {
-		t.Errorf("Due(Part{1, 2}) (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, take(s.Due(Part{1, 2}), 10), "Due(Part{1, 2})")
 	if s.WarmUp() != 5 || s.End() != 701 {
 		t.Errorf("window [%d, %d); want [5, 701)", s.WarmUp(), s.End())
 	}
@@ -521,9 +513,7 @@ func FuzzParts(f *testing.F) {
 		const limit = 1000
 		checkParts(t, s, int(count)%64+1, limit)
 		if spec.Arrival.Kind == Constant && spec.Messages == 0 {
-			if diff := cmp.Diff(exact(spec, limit), take(s.Due(Part{0, 1}), limit)); diff != "" {
-				t.Errorf("against rational arithmetic (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, exact(spec, limit), take(s.Due(Part{0, 1}), limit), "against rational arithmetic")
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/golden"
 )
 
 func TestNewReportsEveryFault(t *testing.T) {
@@ -142,9 +144,7 @@ func TestNewReportsEveryFault(t *testing.T) {
 			if err == nil {
 				t.Fatal("New took it")
 			}
-			if diff := cmp.Diff(tc.want, strings.Split(err.Error(), "\n")); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, tc.want, strings.Split(err.Error(), "\n"), "faults")
 		})
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -354,7 +354,5 @@ func TestAtLeastOneWorker(t *testing.T) {
 	ms := some(3)
 	publish(t.Context(), p, ms)
 	must.Do(t, p.Close(t.Context()))
-	if d := cmp.Diff(3, f.count()); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, 3, f.count(), "")
 }

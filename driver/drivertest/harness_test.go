@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/internal/golden"
 )
 
 func of(vs []verdict, name string) verdict {
@@ -100,9 +100,7 @@ func TestFaultyWaiversAreReported(t *testing.T) {
 		got[i], _, _ = strings.Cut(got[i], " (")
 	}
 	want := []string{"waiver of Oder: there is no such check", "waiver of Order: has no reason"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, got, "")
 }
 
 func TestLastCheckExaminesOthers(t *testing.T) {

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -49,9 +48,7 @@ func TestPassedSuiteIsRecordedOnRequest(t *testing.T) {
 		Driver: "memory", Test: t.Name() + "/suite", Recipe: "a-recipe", Server: facts.Name, Version: facts.Version, Nodes: facts.Nodes,
 		Client: es[0].Client, Passed: len(checks()), Date: es[0].Date,
 	}
-	if d := cmp.Diff([]tested.Entry{want, other}, es); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, []tested.Entry{want, other}, es, "")
 }
 
 func TestOnlyCompletePassedSuiteIsRecorded(t *testing.T) {

@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -21,9 +20,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	want := []Entry{entry("a", "TestConformance/one,_two: three", "1.10"), entry("a", "TestConformance/zwei", "yes"), entry("b", "T", "# 1")}
 	b := must.Get(Format([]Entry{want[2], want[1], want[0]}))(t)
 	got := must.Get(Parse(b))(t)
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, got, "")
 	if !strings.HasPrefix(string(b), "# What") {
 		t.Errorf("does not say what it is: %s", b)
 	}
@@ -33,9 +30,7 @@ func TestEntryReplacesItsPredecessor(t *testing.T) {
 	before := []Entry{entry("a", "x", "1"), entry("a", "y", "1"), entry("b", "x", "1")}
 	after := Put(before, entry("a", "x", "2"))
 	want := []Entry{entry("a", "y", "1"), entry("b", "x", "1"), entry("a", "x", "2")}
-	if d := cmp.Diff(want, after); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, after, "")
 	if before[0].Version != "1" || before[0].Test != "x" {
 		t.Errorf("what was given has changed: %+v", before)
 	}

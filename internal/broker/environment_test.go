@@ -9,17 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
 func TestEmbeddedSystemGetsMinimalEnvironment(t *testing.T) {
 	got := environment([]string{"PATH=/bin", "AWS_SECRET_ACCESS_KEY=x", "GORACE=a=b", "WEIR_PASSWORD=x", "PATHS=x", "GODEBUGX=x", "TMPDIR=", "odd"})
-	if d := cmp.Diff([]string{"PATH=/bin", "GORACE=a=b", "TMPDIR="}, got); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, []string{"PATH=/bin", "GORACE=a=b", "TMPDIR="}, got, "")
 	if environment(nil) == nil {
 		t.Error("nil, which guard takes for everything")
 	}

@@ -17,9 +17,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -113,9 +112,7 @@ func TestInstallOfAGoModule(t *testing.T) {
 			t.Errorf("go runs with %q", c.env)
 		}
 		if c.args[1] == "mod" {
-			if diff := cmp.Diff([]string{"/bin/go", "mod", "download", "-json", "example.com/thing@v1.0.0"}, c.args); diff != "" {
-				t.Errorf("download (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, []string{"/bin/go", "mod", "download", "-json", "example.com/thing@v1.0.0"}, c.args, "download")
 			return fmt.Appendf(nil, `{"Dir": %q, "Sum": "h1:x"}`, module), nil
 		}
 		// In a writable copy.
@@ -136,12 +133,8 @@ func TestInstallOfAGoModule(t *testing.T) {
 	in, notes := must.Two(installed(t, h, r))(t)
 	executable(t, in, "thing")
 	executable(t, in, "other")
-	if diff := cmp.Diff([]string{"./.", "./cmd"}, built); diff != "" {
-		t.Errorf("built (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"downloading the module example.com/thing@v1.0.0", "its checksum is h1:x", "writing new/a.txt", "writing version/old.txt", "building other", "building thing"}, notes[:6]); diff != "" {
-		t.Errorf("notes (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, []string{"./.", "./cmd"}, built, "built")
+	golden.Equal(t, []string{"downloading the module example.com/thing@v1.0.0", "its checksum is h1:x", "writing new/a.txt", "writing version/old.txt", "building other", "building thing"}, notes[:6], "notes")
 	if in.Source != "go" || in.Version != "1" {
 		t.Errorf("%+v", in)
 	}
@@ -275,9 +268,7 @@ func TestInstallOfDebianPackages(t *testing.T) {
 		t.Errorf("version %q, extracted %q", in.Version, extracted)
 	}
 	want := []string{"LD_LIBRARY_PATH=" + filepath.Join(in.Dir, "usr/lib/x86_64-linux-gnu") + ":" + filepath.Join(in.Dir, "usr/lib")}
-	if diff := cmp.Diff(want, in.Env); diff != "" {
-		t.Errorf("environment (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, in.Env, "environment")
 	h.run = func(context.Context, call) ([]byte, error) {
 		return nil, &callError{"apt-get", errors.New("exit status 100"), "E: Unable to locate package thing"}
 	}
@@ -624,9 +615,7 @@ echo binary >"$2"
 	}
 	write(t, gate, "", 0o644)
 	must.Do(t, errors.Join(<-first, <-second))
-	if diff := cmp.Diff([]string{"another weir installs slow: waiting for it"}, notes); diff != "" {
-		t.Errorf("the second says (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, []string{"another weir installs slow: waiting for it"}, notes, "the second says")
 	if b, err := os.ReadFile(counted); err != nil || len(b) != 1 {
 		t.Errorf("%d builds, %v; want 1", len(b), err)
 	}

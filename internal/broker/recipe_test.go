@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -58,22 +57,14 @@ func TestParseRecipe(t *testing.T) {
 	for _, u := range l.units {
 		names = append(names, u.name)
 	}
-	if diff := cmp.Diff([]string{"server-1", "server-2", "server-3", "side-1"}, names); diff != "" {
-		t.Errorf("processes (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, []string{"server-1", "server-2", "server-3", "side-1"}, names, "processes")
 	u := l.units[1]
-	if diff := cmp.Diff([]string{"/i/bin/good", "/root/server-2/good.conf", "no", "4101"}, u.start); diff != "" {
-		t.Errorf("start (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]Command{{Run: []string{"/usr/bin/java", "-version"}}}, u.before); diff != "" {
-		t.Errorf("before (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, []string{"/i/bin/good", "/root/server-2/good.conf", "no", "4101"}, u.start, "start")
+	golden.Equal(t, []Command{{Run: []string{"/usr/bin/java", "-version"}}}, u.before, "before")
 	if u.files["good.conf"] != "127.0.0.1:4001 127.0.0.1:4201 \n" || u.env[0] != "A=server-2" {
 		t.Errorf("files %q, env %q", u.files, u.env)
 	}
-	if diff := cmp.Diff([]string{"127.0.0.1:4000"}, l.address); diff != "" {
-		t.Errorf("address (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, []string{"127.0.0.1:4000"}, l.address, "address")
 }
 
 func TestRecipeWithSeveralVersions(t *testing.T) {

@@ -19,10 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/jetstream"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/must"
 )
@@ -75,9 +74,7 @@ func TestSystemRunsInOwnProcesses(t *testing.T) {
 			t.Errorf("the last process is %+v", last)
 		}
 		dir := filepath.Join(r.Dir, last.Name)
-		if diff := cmp.Diff([]string{filepath.Join(dir, outputFile), filepath.Join(dir, "other.log")}, last.Logs); diff != "" {
-			t.Errorf("logs (-want +got):\n%s", diff)
-		}
+		golden.Equal(t, []string{filepath.Join(dir, outputFile), filepath.Join(dir, "other.log")}, last.Logs, "logs")
 		conf, err := os.ReadFile(filepath.Join(dir, "deep", "er.conf"))
 		if want := "at " + r.Address[nodes-1] + "\n"; err != nil || !strings.HasSuffix(string(conf), want) {
 			t.Errorf("its file holds %q, %v; want %q at the end", conf, err, want)
@@ -205,9 +202,7 @@ func (l *eventLog) texts() []string {
 func (l *eventLog) want(t *testing.T, want ...string) {
 	t.Helper()
 	until(t, "all has been told", func() bool { return len(l.texts()) >= len(want) })
-	if diff := cmp.Diff(want, l.texts()); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, l.texts(), "told")
 }
 
 func TestServerEventsAreReported(t *testing.T) {

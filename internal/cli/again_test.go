@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -51,9 +52,7 @@ func TestAWrittenScenarioIsTheSameRun(t *testing.T) {
 				t.Errorf("the second run's scenario (-first +second):\n%s", diff)
 			}
 			want := messages(t, resolved(t, dir, "run.yaml"))
-			if diff := cmp.Diff(want, messages(t, first)); diff != "" {
-				t.Errorf("messages of the scenario and of what its run wrote (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, want, messages(t, first), "messages of the scenario and of what its run wrote")
 			if n := uint64(len(want)); n == 0 || sent["a"] != n || sent["b"] != n {
 				t.Errorf("scheduled %v; want %d", sent, n)
 			}

@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
@@ -98,9 +98,7 @@ func TestOpenLoopRunIsWrittenCompletely(t *testing.T) {
 	saved := must.Get(result.Read(filepath.Join(dir, "r")))(t)
 	r := saved.Result
 	want := result.Messages{Scheduled: 500, Sent: 500, Confirmed: 500, Delivered: 500}
-	if diff := cmp.Diff(want, r.Messages); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, r.Messages, "messages")
 	if r.MessagesAll.Delivered != 600 {
 		t.Errorf("delivered in all = %d; want 600", r.MessagesAll.Delivered)
 	}

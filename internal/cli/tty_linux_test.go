@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
@@ -138,9 +139,7 @@ func TestTheViewOnATerminal(t *testing.T) {
 	for _, s := range sequence.FindAllString(view, -1) {
 		kinds[s[len(s)-1:]] = true
 	}
-	if diff := cmp.Diff(map[string]bool{"A": true, "J": true, "K": true, "m": true}, kinds); diff != "" {
-		t.Errorf("kinds of control sequences (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, map[string]bool{"A": true, "J": true, "K": true, "m": true}, kinds, "kinds of control sequences")
 	for _, f := range strings.Split(narrow, "\x1b[J")[2:] { // the one under way then may still be wide
 		for line := range strings.SplitSeq(f, "\r\n") {
 			if plain := strings.ReplaceAll(sequence.ReplaceAllString(line, ""), "\r", ""); utf8.RuneCountInString(plain) > 39 {

@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -64,9 +65,7 @@ func TestParseReportsAllErrors(t *testing.T) {
 		for _, f := range r.Faults {
 			got = append(got, f.Error())
 		}
-		if diff := cmp.Diff(want, append(got, r.Hint)); diff != "" {
-			t.Errorf("weir %s (-want +got)\n%s", line, diff)
-		}
+		golden.Equal(t, want, append(got, r.Hint), "weir %s", line)
 	}
 }
 

@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/measure"
@@ -184,18 +183,14 @@ func TestCutSelectsNodePairs(t *testing.T) {
 		"by a helper of the node":       {[]string{"helper-3"}, "clients", [][2]int{{0, 3}}},
 		"a node with helpers, but once": {[]string{"helper-3", "server-3"}, "clients", [][2]int{{0, 3}}},
 	} {
-		if diff := cmp.Diff(x.want, pairs(three(), x.processes, x.from)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		golden.Equal(t, x.want, pairs(three(), x.processes, x.from), "%s", name)
 	}
 }
 
 func TestOverlappingCutsHealIndividually(t *testing.T) {
 	ordered, done := conducted(t, 10*time.Second, fine, "cut 1 from clients at 1s for 4s", "cut leader from 2 at 2s for 1s", "cut 3 from 2 at 9s")
 	want := []string{"3s part [[0 1]]", "4s part [[0 1] [1 2]]", "5s part [[0 1]]", "7s part []", "11s part [[3 2]]"}
-	if diff := cmp.Diff(want, ordered); diff != "" {
-		t.Errorf("ordered (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, ordered, "ordered")
 	if len(done) != 3 || done[0].UndoneNS == nil || *done[0].UndoneNS != 7e9 || done[1].To != "leader" || done[1].From != "2" || done[2].UndoneNS != nil {
 		t.Errorf("%+v", done)
 	}
@@ -212,9 +207,7 @@ func TestDisconnectBreaksReconnectedClients(t *testing.T) {
 		"7s disconnect clients helper-1 server-1 helper-2 server-2 helper-3 server-3",
 		"11.99s disconnect producers helper-1 server-1 helper-2 server-2 helper-3 server-3",
 	}
-	if diff := cmp.Diff(want, ordered); diff != "" {
-		t.Errorf("ordered (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, ordered, "ordered")
 	for i, n := range []int{5 * severed, severed, severed} {
 		if f := done[i]; f.Error != "" || f.Connections != n || f.Means != tcpreset.Means {
 			t.Errorf("%+v; want %d connections", f, n)
@@ -252,9 +245,7 @@ func TestFaultsBeginOnTimeAndAreUndone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ordered, done := conducted(t, 10*time.Second, fine, x.faults...)
-			if diff := cmp.Diff(x.want, ordered); diff != "" {
-				t.Errorf("ordered (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, x.want, ordered, "ordered")
 			for _, f := range done {
 				if f.Error != "" || f.BeganNS != f.DueNS || f.UndoneNS != nil && *f.UndoneNS < f.BeganNS {
 					t.Errorf("%+v", f)

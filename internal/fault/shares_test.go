@@ -3,8 +3,7 @@ package fault
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/result"
 )
 
@@ -12,21 +11,11 @@ func TestFaultsRunOnTheirHost(t *testing.T) {
 	kill, cut, fill, sever := Fault{Do: Kill, To: "1"}, Fault{Do: Cut, To: "1"}, Fault{Do: Fill, To: "1"}, Fault{Do: Disconnect, To: "clients"}
 	steps, other := Fault{Do: Clock, To: Agents}, Fault{Do: Clock, To: Agents, On: "b"}
 	servers, clients := Apart([]Fault{kill, sever, cut, fill, steps, other, kill})
-	if diff := cmp.Diff([]Fault{kill, cut, fill, kill}, servers); diff != "" {
-		t.Errorf("of servers (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]Fault{sever, steps, other}, clients); diff != "" {
-		t.Errorf("of clients (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]Fault{sever, steps}, Share(clients, "a")); diff != "" {
-		t.Errorf("of agent a (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(clients, Share(clients, "b")); diff != "" {
-		t.Errorf("of agent b (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"kill", "cut", "fill"}, Named(servers)); diff != "" {
-		t.Errorf("verbs (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, []Fault{kill, cut, fill, kill}, servers, "of servers")
+	golden.Equal(t, []Fault{sever, steps, other}, clients, "of clients")
+	golden.Equal(t, []Fault{sever, steps}, Share(clients, "a"), "of agent a")
+	golden.Equal(t, clients, Share(clients, "b"), "of agent b")
+	golden.Equal(t, []string{"kill", "cut", "fill"}, Named(servers), "verbs")
 }
 
 func TestAgentsFaultReportsAreMerged(t *testing.T) {
@@ -83,8 +72,6 @@ func TestAgentsFaultReportsAreMerged(t *testing.T) {
 		},
 		"no share at all": {nil, [][]result.Fault{nil}},
 	} {
-		if diff := cmp.Diff(x.want[0], Merge(x.shares...)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		golden.Equal(t, x.want[0], Merge(x.shares...), "%s", name)
 	}
 }

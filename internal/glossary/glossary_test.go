@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -30,9 +29,7 @@ func TestGlossaryWordsFoundInFinding(t *testing.T) {
 		"A hiccup is a wake-up delay of pacers.":        {"wake-up delay", "hiccup", "pacer"},
 		"Flanelled hiccuping is failed and late.":       nil,
 	} {
-		if diff := cmp.Diff(want, Used(text)); diff != "" {
-			t.Errorf("Used(%q) (-want +got):\n%s", text, diff)
-		}
+		golden.Equal(t, want, Used(text), "Used(%q)", text)
 	}
 }
 

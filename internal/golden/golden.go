@@ -1,11 +1,13 @@
-// Package golden compares test results with golden files, and rewrites the files with the flag -update.
-// Only tests import it.
+// Package golden compares what tests find with what they want: with values, and with golden files, which
+// the flag -update rewrites. Only tests import it.
 package golden
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,5 +34,13 @@ func File(t testing.TB, path, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s is not what it should be (-file +got; -update writes it):\n%s", path, diff)
+	}
+}
+
+// Equal compares two values, and reports how they differ; what, a format, names them.
+func Equal(t testing.TB, want, got any, what string, args ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s:\n%s", strings.TrimSpace(fmt.Sprintf(what, args...)+" (-want +got)"), diff)
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/wire"
@@ -65,15 +64,11 @@ func TestFivePercentStepIsLocated(t *testing.T) {
 				t.Errorf("run 41 of 60 is said to be among the latest 10")
 			}
 			want := []compare.Difference{{Name: "server", Sides: [][]string{{"s 1.0"}, {"s 1.1"}}}}
-			if diff := cmp.Diff(want, c.Differs); diff != "" {
-				t.Errorf("what differs (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, want, c.Differs, "what differs")
 		}
 	}
 	want := []string{"send.response p50 worse from runs/41", "send.response p99 worse from runs/41"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, got, "changes")
 }
 
 // With a level of 5 % over all figures, of 20 histories without a change one is expected
@@ -131,9 +126,7 @@ func TestDifferentSettingsFormSeparateSeries(t *testing.T) {
 		t.Fatalf("%d series, want two of 9 and 12 runs", len(h.Series))
 	}
 	want := []LeftOut{{Dir: "runs/04", Why: "INVALID"}, {Dir: "runs/05", Why: "interrupted"}, {Dir: "runs/06", Why: "lost an agent"}}
-	if diff := cmp.Diff(want, h.Series[0].LeftOut); diff != "" {
-		t.Errorf("left out (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, h.Series[0].LeftOut, "left out")
 }
 
 // eight adds figures that vary to those of nightly, so that at least eight do.
@@ -293,7 +286,5 @@ func TestHistoryFollowsTheSystemsPart(t *testing.T) {
 		}
 	}
 	want := []string{"p50 worse at 24, new: true", "p99 worse at 24, new: true"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, got, "changes")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -20,9 +21,7 @@ func TestMemoKeepsAnswers(t *testing.T) {
 	for _, turn := range []string{"first", "with the file"} {
 		o.Memo = OpenMemo(file, "1")
 		got := must.Get(Of(runs, o))(t)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", turn, diff)
-		}
+		golden.Equal(t, want, got, "%s", turn)
 		if news := o.Memo.news; news != (turn == "first") {
 			t.Errorf("%s: searches that are new: %t", turn, news)
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/golden"
 )
 
 func TestLinuxFacts(t *testing.T) {
@@ -75,9 +77,7 @@ func TestEnvironmentDescribesThisHost(t *testing.T) {
 	if err := json.Unmarshal(b, &back); err != nil {
 		t.Fatalf("unmarshal: %v", err)
 	}
-	if diff := cmp.Diff(f, back); diff != "" {
-		t.Errorf("does not survive JSON (-want +got)\n%s", diff)
-	}
+	golden.Equal(t, f, back, "does not survive JSON")
 }
 
 func TestCanceledEnvironmentOmitsSlowFacts(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/proctree"
@@ -77,9 +78,7 @@ func TestMissingHostFiguresHaveReason(t *testing.T) {
 		t.Errorf("a disk that did nothing read %v times", x.Host.DiskReads)
 	}
 	a, b = readHost(fstest.MapFS{}), readHost(fstest.MapFS{})
-	if d := cmp.Diff(HostSample{}, b.since(&a)); d != "" {
-		t.Errorf("a host that tells nothing (-want +got):\n%s", d)
-	}
+	golden.Equal(t, HostSample{}, b.since(&a), "a host that tells nothing")
 	a, b = readHost(hostFiles(3)), readHost(hostFiles(2)) // counters went back
 	x = Sample{Host: b.since(&a)}
 	if x.Host.UserS != nil || x.Host.DiskReads != nil || x.Host.SentBytes != nil || x.Host.PageCacheBytes == nil {

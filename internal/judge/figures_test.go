@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
@@ -133,7 +132,5 @@ func TestQuotableNamesRanges(t *testing.T) {
 		{Name: "received.rate"},
 	}}
 	can, cannot := Quotable(v)
-	if diff := cmp.Diff([][]string{{"send p50", "e2e service p50 up to p99"}, {"send p99 up to p99.9", "the rates"}}, [][]string{can, cannot}); diff != "" {
-		t.Error(diff)
-	}
+	golden.Equal(t, [][]string{{"send p50", "e2e service p50 up to p99"}, {"send p99 up to p99.9", "the rates"}}, [][]string{can, cannot}, "")
 }

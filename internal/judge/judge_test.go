@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
@@ -58,9 +59,7 @@ func TestDistribution(t *testing.T) {
 		{P: 99.9999, NS: 1000, LoNS: ptr[int64](1000)},
 		{P: 100, NS: 1000, LoNS: ptr[int64](1000), Supported: true},
 	}
-	if diff := cmp.Diff(want, d.Percentiles); diff != "" {
-		t.Error(diff)
-	}
+	golden.Equal(t, want, d.Percentiles, "")
 }
 
 // 900 answers of 1 to 900 ns, and 100 messages known only to have taken at least 950 ns.
@@ -158,9 +157,7 @@ func TestPoints(t *testing.T) {
 		{"a thousand", upTo(1000, 1), result.Points{P50NS: ptr[int64](500), P99NS: ptr[int64](990), MaxNS: ptr[int64](1000)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if d := cmp.Diff(tt.want, Points(tt.c)); d != "" {
-				t.Error(d)
-			}
+			golden.Equal(t, tt.want, Points(tt.c), "")
 		})
 	}
 }
@@ -178,9 +175,7 @@ func TestIntervalCombinesBothPhases(t *testing.T) {
 		Send: result.Points{P50NS: ptr[int64](3), MaxNS: ptr[int64](5)},
 		E2E:  result.Points{MaxNS: ptr[int64](9)},
 	}
-	if d := cmp.Diff(want, Interval(in, "measure", false)); d != "" {
-		t.Error(d)
-	}
+	golden.Equal(t, want, Interval(in, "measure", false), "")
 	if got := Interval(in, "measure", true).Send.MaxNS; *got != 77 {
 		t.Errorf("closed loop: %d", *got)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
@@ -187,9 +188,7 @@ func TestLostWorkersSendsAreDatedByDeliveries(t *testing.T) {
 		break
 	}
 	dues, _ := expand(func(visit visitor) { join().Undelivered(0, visit) })
-	if diff := cmp.Diff(want, dues); diff != "" {
-		t.Errorf("dues of what did not arrive (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, dues, "dues of what did not arrive")
 }
 
 // empty is the part of a process that did nothing.
@@ -496,7 +495,5 @@ func TestUnsentDeliveryIsForeignBeyondBound(t *testing.T) {
 	j := must.Get(Join([]*Part{travel(t, p)}, nil))(t)
 	joined, _ := j.Book(0)
 	want := Book{Foreign: 1000, Evicted: l.Evicted()}
-	if diff := cmp.Diff([]Book{want, want}, []Book{all, joined}); diff != "" {
-		t.Errorf("Book of the ledger, and of its part (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, []Book{want, want}, []Book{all, joined}, "Book of the ledger, and of its part")
 }

@@ -8,8 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
@@ -48,9 +47,7 @@ func TestUnsentDeliveryIsForeign(t *testing.T) {
 	l.Reader(0, 0).Foreign()
 	l.Merge(nil)
 	all, window := l.Book(0)
-	if diff := cmp.Diff(Book{Sent: 1, Confirmed: 1, Delivered: 1, Foreign: 6}, all); diff != "" {
-		t.Errorf("Book of the run (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, Book{Sent: 1, Confirmed: 1, Delivered: 1, Foreign: 6}, all, "Book of the run")
 	if window != (Book{}) {
 		t.Errorf("Book of a window that never began = %+v", window)
 	}
@@ -160,9 +157,7 @@ func TestBoundClosesOldestAndStaysExact(t *testing.T) {
 			b.Missing, b.Unknown, b.Duplicated, b.Late = b.Missing+b.Unknown, 0, b.Duplicated+b.Late, 0
 			b.Evicted = 0
 		}
-		if diff := cmp.Diff([]Book{wantAll, wantWindow}, []Book{all, window}); diff != "" {
-			t.Errorf("Book(%d) (-want +got):\n%s", sub, diff)
-		}
+		golden.Equal(t, []Book{wantAll, wantWindow}, []Book{all, window}, "Book(%d)", sub)
 		visited := uint64(0)
 		w.ledger.Undelivered(sub, func(_ Fate, _ bool, n uint64, _, _ int64) { visited += n })
 		w.ledger.Unknown(sub, func(_ bool, n uint64, _, _ int64) { visited += n })
@@ -442,9 +437,7 @@ func TestAccountingIsExactUnderConcurrency(t *testing.T) {
 	joined := must.Get(Join([]*Part{&part}, nil))(t)
 	for sub := range subs {
 		all, window := l.Book(sub)
-		if diff := cmp.Diff(want, all); diff != "" {
-			t.Errorf("Book(%d) (-want +got):\n%s", sub, diff)
-		}
+		golden.Equal(t, want, all, "Book(%d)", sub)
 		if gotAll, gotWindow := joined.Book(sub); gotAll != all || gotWindow != window {
 			t.Errorf("Book(%d) of the ledger's part is %+v and %+v; its own are %+v and %+v", sub, gotAll, gotWindow, all, window)
 		}
@@ -503,9 +496,7 @@ func TestManyStreamsAndConsumersStaySmall(t *testing.T) {
 	// The 25th consumer of each stream received a message that was never sent.
 	all, _ := l.Book(0)
 	want := Book{Sent: 250_000, Confirmed: 250_000, Delivered: 240_000, Missing: 10_000, Foreign: 10_000}
-	if diff := cmp.Diff(want, all); diff != "" {
-		t.Errorf("Book (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, all, "Book")
 }
 
 // heap returns the bytes of heap in use.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
@@ -47,9 +48,7 @@ func TestMessagesClosedByBoundAreUnknown(t *testing.T) {
 		Sent: messages, Confirmed: messages, Delivered: messages - all.Unknown,
 		Unknown: all.Unknown, Late: all.Late, Evicted: all.Evicted,
 	}
-	if diff := cmp.Diff(want, all); diff != "" {
-		t.Errorf("Book (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, all, "Book")
 	if got := l.Distinct(0); got != messages || l.Missing(0) != 0 || !l.Complete() {
 		t.Errorf("Distinct = %d, Missing = %d, Complete = %v; want %d, 0, true", got, l.Missing(0), l.Complete(), messages)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/schedule"
 )
@@ -93,9 +94,7 @@ func TestPlacement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			workers := must.Get(Assign(tt.placement, tt.shape, tt.agents))(t)
-			if diff := cmp.Diff(tt.want, assigned(tt.shape, workers, tt.agents)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden.Equal(t, tt.want, assigned(tt.shape, workers, tt.agents), "")
 		})
 	}
 }
@@ -213,9 +212,7 @@ func TestImpossiblePlacements(t *testing.T) {
 			if err == nil {
 				t.Fatalf("dealt: %v", assigned(tt.shape, workers, tt.agents))
 			}
-			if diff := cmp.Diff(tt.want, err.Error()); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden.Equal(t, tt.want, err.Error(), "")
 		})
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/internal/golden"
 )
 
 func TestAgentsExpectedByPlacement(t *testing.T) {
@@ -27,9 +27,7 @@ func TestAgentsExpectedByPlacement(t *testing.T) {
 		"labels":           {Spec{Producers: []Selector{{Labels: []Label{{"zone", "a"}}}}, Consumers: name("b", "c")}, 1, nil, ""},
 	} {
 		got, err := Expected(tt.placement, tt.n)
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		golden.Equal(t, tt.want, got, "%s", what)
 		if e := (*Error)(nil); (err != nil) != (tt.err != "") || err != nil && (!errors.As(err, &e) || err.Error() != tt.err) {
 			t.Errorf("%s: %v; want %q", what, err, tt.err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -28,9 +29,7 @@ func TestSelectors(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
+		golden.Equal(t, want, got, "%q", text)
 		again, err := ParseSelector(got.String())
 		if diff := cmp.Diff(got, again); err != nil || diff != "" {
 			t.Errorf("%q is written %q, which reads: %v\n%s", text, got, err, diff)
@@ -64,9 +63,7 @@ func TestSelectorMatchingNothing(t *testing.T) {
 			t.Errorf("%q is %+v", text, got)
 			continue
 		}
-		if diff := cmp.Diff(want, err.Error()); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
+		golden.Equal(t, want, err.Error(), "%q", text)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/internal/golden"
 )
 
 // bomb returns a file whose aliases expand to a billion words.
@@ -100,9 +100,7 @@ func TestBadInput(t *testing.T) {
 			if err != nil {
 				got = err.Error()
 			}
-			if diff := cmp.Diff(strings.Split(tt.want, "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, strings.Split(tt.want, "\n"), strings.Split(got, "\n"), "faults")
 		})
 	}
 }
@@ -147,9 +145,7 @@ func TestFilesOfOtherEditorsWork(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(string(want.YAML()), string(s.YAML())); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		golden.Equal(t, string(want.YAML()), string(s.YAML()), "%s", name)
 	}
 	_, err = only(inputs(t, "\xef\xbb\xbf"+strings.ReplaceAll(file, "\n", "\r\n")))
 	if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:5:3: load.profile_is_not: unknown key") {

@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -35,9 +34,7 @@ func TestVariablesSetKeys(t *testing.T) {
 		{"WEIR_RATE", "load.rate", "5/s"},
 		{"WEIR_LOAD_IN_FLIGHT", "load.in_flight", "7"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Variables (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, got, "Variables")
 }
 
 func TestEveryVariableSetsOneKey(t *testing.T) {
@@ -129,7 +126,5 @@ func TestMisspelledVariablesAreReported(t *testing.T) {
 		"WEIR_RAET sets nothing, did you mean WEIR_RATE?",
 		"WEIR_SYSTEM_OPTIONS_STORGE sets nothing, did you mean WEIR_SYSTEM_OPTIONS_STORAGE?",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Misspelt (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, got, "Misspelt")
 }

@@ -3,8 +3,7 @@ package scenario
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -63,9 +62,7 @@ limits:
   failed: 0                     # default
 seed: 7                         # WEIR_SEED
 `
-	if diff := cmp.Diff(want, string(runs[0].Explain())); diff != "" {
-		t.Errorf("Explain (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, string(runs[0].Explain()), "Explain")
 }
 
 func TestExplainStaysOnItsLine(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -19,9 +20,7 @@ func TestScenarioListsItsHostReferences(t *testing.T) {
 	t.Parallel()
 	runs := must.Get(Resolve(inputs(t, needy+"message: {payload: {file: one.json}}\n")))(t)
 	want := []Need{{File: "/at/dir/secret.txt"}, {File: "ca.pem"}, {Env: "ME"}}
-	if d := cmp.Diff(want, runs[0].Needs()); d != "" {
-		t.Errorf("needs (-want +got):\n%s", d)
-	}
+	golden.Equal(t, want, runs[0].Needs(), "needs")
 	none, err := Resolve(inputs(t, "weir: 1\nsystem: {driver: plain}\n"))
 	if err != nil || none[0].Needs() != nil {
 		t.Errorf("a scenario that refers to nothing needs %v, %v", none, err)

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/schedule"
 )
@@ -45,12 +44,8 @@ func TestPayloads(t *testing.T) {
 				os = append(os, flags("message.size="+tt.size)...)
 			}
 			s := must.Get(only(inputs(t, "", os...)))(t)
-			if diff := cmp.Diff(tt.want, s.Config("", 0).Payload); diff != "" {
-				t.Errorf("payload (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tt.sizes, s.Plan().Sizes); diff != "" {
-				t.Errorf("sizes (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, tt.want, s.Config("", 0).Payload, "payload")
+			golden.Equal(t, tt.sizes, s.Plan().Sizes, "sizes")
 			if want := "\n  payload: " + tt.yaml + "\n"; !strings.Contains(string(s.YAML()), want) {
 				t.Errorf("%q is missing:\n%s", want, s.YAML())
 			}

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/placement"
 )
@@ -45,9 +44,7 @@ func TestPlacements(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := must.Get(only(inputs(t, tt.file, tt.flags...)))(t)
-			if diff := cmp.Diff(tt.want, s.Placement); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden.Equal(t, tt.want, s.Placement, "")
 			got := ""
 			for line := range strings.Lines(string(s.YAML())) {
 				if strings.HasPrefix(line, "placement") {
@@ -130,9 +127,7 @@ func TestInvalidPlacements(t *testing.T) {
 			if err != nil {
 				got = err.Error()
 			}
-			if diff := cmp.Diff(strings.Split(tt.want, "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, strings.Split(tt.want, "\n"), strings.Split(got, "\n"), "faults")
 		})
 	}
 }

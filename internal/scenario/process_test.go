@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -62,9 +63,7 @@ func TestServersOfARecipe(t *testing.T) {
 	if s.System.Start != StartProcess || s.System.Nodes != 3 || s.System.Recipe.Name != "server" {
 		t.Errorf("start %v, %d nodes, recipe %v", s.System.Start, s.System.Nodes, s.System.Recipe)
 	}
-	if diff := cmp.Diff(map[string]string{"sync": "true", "kept": "5s"}, s.System.ForRecipe); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, map[string]string{"sync": "true", "kept": "5s"}, s.System.ForRecipe, "settings")
 	before := s.YAML()
 	must.Do(t, s.Connect([]string{"h:1"}, map[string][]string{"user": {"u"}, "nothing": {"x"}, "storage": {"file"}}))
 	c := s.System.Config.(*fake)

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/schedule"
 )
@@ -203,9 +203,7 @@ func TestFaults(t *testing.T) {
 			if err != nil {
 				got = err.Error()
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, tt.want, got, "faults")
 		})
 	}
 }
@@ -276,9 +274,7 @@ limits:
   failed: 0
 seed: 1
 `
-	if diff := cmp.Diff(want, string(s.YAML())); diff != "" {
-		t.Errorf("resolved (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, string(s.YAML()), "resolved")
 	if got := s.Length(); got != 12*time.Second {
 		t.Errorf("Length() = %v; want 12s", got)
 	}
@@ -287,9 +283,7 @@ seed: 1
 		t.Errorf("Config = %+v", c)
 	}
 	want2 := []schedule.Phase{{From: schedule.PerSecond(1000), To: schedule.PerSecond(1000), For: 10 * time.Second}}
-	if diff := cmp.Diff(want2, c.Plan.Phases); diff != "" {
-		t.Errorf("phases (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want2, c.Plan.Phases, "phases")
 }
 
 // With gamma arrivals and a count, creating a schedule draws every gap. Length is called once a second
@@ -352,9 +346,7 @@ func TestAnAddressNeedsNoQuotes(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
-		if diff := cmp.Diff("one:4222,127.0.0.1:1,nats://b:2", s.System.Settings()["address"]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+		golden.Equal(t, "one:4222,127.0.0.1:1,nats://b:2", s.System.Settings()["address"], "%s", file)
 	}
 	if _, err := only(inputs(t, "weir: 1\nsystem: {options: {address: [one: 4222]}}\n")); err == nil {
 		t.Error("a mapping in a list of addresses is taken")
@@ -375,9 +367,7 @@ func TestSecretsKeepTheirReference(t *testing.T) {
 		"address": "nats://one:4222,two:4222", "storage": "memory", "timeout": "3s",
 		"password": "${env:PASSWORD}", "user": "${env:ME}", "tls.ca": "a b#c",
 	}
-	if diff := cmp.Diff(want, s.System.Settings()); diff != "" {
-		t.Errorf("Settings() (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, s.System.Settings(), "Settings()")
 }
 
 func TestLiteralSecretsAreRejected(t *testing.T) {
@@ -475,9 +465,7 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 	if got := s.Load.Rate.String(); got != "9/s" {
 		t.Errorf("rate = %s; want that of the flag, 9/s", got)
 	}
-	if diff := cmp.Diff(map[string]string{"storage": "file", "tls.ca": "y"}, s.System.Settings()); diff != "" {
-		t.Errorf("options (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, map[string]string{"storage": "file", "tls.ca": "y"}, s.System.Settings(), "options")
 }
 
 func TestADriverWithoutConsumersProduces(t *testing.T) {

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -103,9 +102,7 @@ func TestAFileHoldsSeveralRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs := must.Get(Resolve(inputs(t, tt.file, tt.flags...)))(t)
-			if diff := cmp.Diff(tt.want, tell(runs)); diff != "" {
-				t.Errorf("runs (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, tt.want, tell(runs), "runs")
 		})
 	}
 }
@@ -197,9 +194,7 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 			if err != nil {
 				got = err.Error()
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, tt.want, got, "faults")
 		})
 	}
 }

@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -52,9 +51,7 @@ func TestConnectionURLIsParsed(t *testing.T) {
 					t.Errorf("secret %s: %q", o.Name, o.Default)
 				}
 			}
-			if d := cmp.Diff(tt.want, got); d != "" {
-				t.Errorf("options (-want +got):\n%s", d)
-			}
+			golden.Equal(t, tt.want, got, "options")
 			for _, shown := range []string{string(run.YAML()), string(run.Explain()), sys.Settings()["address"]} {
 				if strings.Contains(shown, "canary") || !strings.Contains(shown, "${env:URL}") {
 					t.Errorf("shows a secret, or not where it is from:\n%s", shown)

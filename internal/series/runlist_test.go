@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -57,9 +56,7 @@ func TestSeriesResumesWhereItStopped(t *testing.T) {
 		}
 	}
 	p = must.Get(Resume(filepath.Join(dir, "s"), "s"))(t)
-	if diff := cmp.Diff(planned, p.planned.Runs); diff != "" {
-		t.Errorf("the stored plan (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, planned, p.planned.Runs, "the stored plan")
 	must.Do(t, p.Resolve(inputs(t, dir, ""), scenario.Override{}))
 	s = must.Get(New(Options{Dir: dir}, p))(t)
 	var did []PlannedRun
@@ -76,9 +73,7 @@ func TestSeriesResumesWhereItStopped(t *testing.T) {
 	want := []PlannedRun{planned[1], planned[2], planned[3]}
 	want[0].Dir += "-2" // beside what is there
 	want[1].Dir += "-2"
-	if diff := cmp.Diff(want, did); diff != "" {
-		t.Errorf("what was done (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, did, "what was done")
 	if p.Rest() != 0 || s.Close() != nil {
 		t.Errorf("%d runs are left; want none", p.Rest())
 	}
@@ -161,7 +156,5 @@ func TestRerunScenarioIsNotRemaining(t *testing.T) {
 		entry("a-r1", "a", 1, 1, true), entry("b", "", 2, 0, true), entry("a-r1", "a", 1, 1, false), entry("a-r3", "a", 1, 3, false),
 		entry("c-r2", "c", 2, 2, false), entry("c", "", 2, 0, false), // --append did not know of b, and gave its place to c
 	})
-	if diff := cmp.Diff(p.Runs[1:3], got); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, p.Runs[1:3], got, "left")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -59,9 +60,7 @@ func TestUnnamedFolderIsAlwaysNew(t *testing.T) {
 		dir, _ := must.Two(s.create("x"))(t)
 		got = append(got, dir)
 	}
-	if diff := cmp.Diff([]string{"results/20260102T030405Z-x", "results/20260102T030405Z-x-2", "results/20260102T030405Z-x-3"}, got); diff != "" {
-		t.Errorf("folders (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, []string{"results/20260102T030405Z-x", "results/20260102T030405Z-x-2", "results/20260102T030405Z-x-3"}, got, "folders")
 	s.o.Out = got[0]
 	if _, _, err := s.create("x"); !errors.Is(err, result.ErrExists) {
 		t.Errorf("a folder that was asked for and exists: %v; want it refused", err)

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/internal/golden"
 )
 
 // message returns a payload of n bytes with a header and random content.
@@ -55,9 +55,7 @@ func TestReadReturnsWhatPutWrote(t *testing.T) {
 			if status := Read(b, test.put.Run, &got); status != Good {
 				t.Fatalf("Read = %v; want good", status)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("Read after Put (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, test.want, got, "Read after Put")
 		})
 	}
 }

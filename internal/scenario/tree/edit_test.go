@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/golden"
 )
 
 // TestEditsLeaveTheOriginal: runs of one file share its tree, so that a change for one run must not
@@ -28,9 +30,7 @@ func TestEditsLeaveTheOriginal(t *testing.T) {
 		"without": {base.Without("load", "rate"), "{weir: 1, load: {batch: [1, 2]}, seed: 1}"},
 		"overlay": {Overlay(base, top), "{weir: 1, load: {rate: 6/s, batch: [1, 2]}, seed: 1, name: b}"},
 	} {
-		if diff := cmp.Diff(tt.want, tt.got.Flow()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		golden.Equal(t, tt.want, tt.got.Flow(), "%s", name)
 	}
 	if diff := cmp.Diff([]string{wantBase, wantTop}, []string{base.Flow(), top.Flow()}); diff != "" {
 		t.Errorf("an edit changed what it was made from (-before +after):\n%s", diff)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/result"
 )
 
@@ -16,9 +17,7 @@ func TestTargetUsesOnlySystemLimits(t *testing.T) {
 		Undecided: {PerS: 1900, Of: "systems", Most: 2},
 	} {
 		r := &Report{Plan: Planned{TargetPerS: 1900}, Answer: Answered{PassPerS: 1000, FailPerS: 1950, FailBy: by.String()}}
-		if diff := cmp.Diff(&want, r.needed(nil)); diff != "" {
-			t.Errorf("an end by %s (-want +got):\n%s", by, diff)
-		}
+		golden.Equal(t, &want, r.needed(nil), "an end by %s", by)
 	}
 }
 

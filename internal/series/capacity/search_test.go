@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/internal/golden"
 )
 
 // searched runs a search against a system that is a function of the rate.
@@ -148,9 +148,7 @@ func TestSearchDoublesBisectsRetestsAndConfirms(t *testing.T) {
 		got = append(got, p.Purpose)
 	}
 	want := []Purpose{Doubling, Doubling, Doubling, Bisection, Bisection, Retest, Retest, Confirming}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("purposes (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, want, got, "purposes")
 }
 
 // A rate that failed once by bad luck is probed again, and the majority counts.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
@@ -214,12 +215,10 @@ func TestNewDriverPassesHouseRules(t *testing.T) {
 		}
 	}
 	slices.Sort(changed)
-	if d := cmp.Diff([]string{
+	golden.Equal(t, []string{
 		"drivers/mymq/consumer.go", "drivers/mymq/driver.go", "drivers/mymq/driver_test.go", "drivers/mymq/page.md",
 		"drivers/mymq/producer.go", "drivers/mymq/recipe.yaml", "drivers/standard/standard.go",
-	}, changed); d != "" {
-		t.Errorf("changed (-want +got):\n%s", d)
-	}
+	}, changed, "changed")
 
 	t.Run("it compiles and keeps the rules", func(t *testing.T) {
 		h := &house{t, h.original, h.copy, h.built}
