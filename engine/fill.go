@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/weirmq/weir/internal/latch"
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // Mode Backlog has two halves. In the first, consumers are opened, so that their subscriptions
@@ -52,7 +52,7 @@ func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 		return
 	}
 	r.lay, r.emptying = agreed.Lay, r.now()
-	r.event("backlog", fmt.Sprintf("the system holds %s messages%s%s; the consumers start", thousands(r.lay), r.each(), r.warmed()))
+	r.event("backlog", fmt.Sprintf("the system holds %s messages%s%s; the consumers start", quantity.Count(r.lay), r.each(), r.warmed()))
 	r.event("phase", "drain")
 	for sub := range r.receivers {
 		for _, k := range r.receivers[sub] {
@@ -109,15 +109,15 @@ func (r *run) account(d *Drained) string {
 		return "nothing was received"
 	}
 	text := fmt.Sprintf("%s messages received%s%s, the first %v after the consumers started, the last %v after the first",
-		thousands(d.Messages), r.together(), r.warmed(), round(d.From-d.Began), round(d.To-d.From))
+		quantity.Count(d.Messages), r.together(), r.warmed(), round(d.From-d.Began), round(d.To-d.From))
 	if d.FirstMessages > 1 {
-		text += fmt.Sprintf(", %s of them with the first", thousands(d.FirstMessages))
+		text += fmt.Sprintf(", %s of them with the first", quantity.Count(d.FirstMessages))
 	}
 	if messages, _, known := d.PerSecond(); known && messages > 0 {
-		text += ": " + thousands(uint64(math.Round(messages))) + "/s"
+		text += ": " + quantity.Count(uint64(math.Round(messages))) + "/s"
 	}
 	if left := r.behind(nil).Waiting(); left > 0 && r.cfg.Worker == (Worker{}) {
-		text += fmt.Sprintf("; %s confirmed messages did not come%s", thousands(left), r.each())
+		text += fmt.Sprintf("; %s confirmed messages did not come%s", quantity.Count(left), r.each())
 	}
 	return text
 }
@@ -136,15 +136,6 @@ func (r *run) warmed() string {
 		return ", those of the warm-up included"
 	}
 	return ""
-}
-
-// thousands formats a number with separated thousands, as tables do.
-func thousands(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // round keeps about three digits.

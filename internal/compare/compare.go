@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -266,14 +267,7 @@ func enough(s SideSummary, alpha float64) error {
 		left = fmt.Sprintf(" that can be used of %d (left out: %s)", len(s.Runs), strings.Join(out, ", "))
 	}
 	return fmt.Errorf("%s, %s: %w: %s%s, needs %d more; with fewer than %d a side no difference can be shown at %v",
-		s.Side, s.Given, ErrTooFew, counted(s.Used, "run"), left, least-s.Used, least, alpha)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+		s.Side, s.Given, ErrTooFew, quantity.Plural(s.Used, "run"), left, least-s.Used, least, alpha)
 }
 
 // warn adds the caveats.
@@ -291,7 +285,7 @@ func (c *Comparison) warn(used [][]Run, byRecord bool) {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("curves begin at p50: they are of the percentiles in %s; weir compare reads all samples", result.FileResult))
 	case byRecord:
 	case unread > 0:
-		c.Warnings = append(c.Warnings, fmt.Sprintf("there is no shift function: %s without %s", counted(unread, "run"), result.FileIntervals))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("there is no shift function: %s without %s", quantity.Plural(unread, "run"), result.FileIntervals))
 	}
 	c.Warnings = append(c.Warnings, c.marked()...)
 	for _, f := range c.Figures {
@@ -307,7 +301,7 @@ func (c *Comparison) warn(used [][]Run, byRecord bool) {
 			}
 			if n > 0 && v.Change.Verdict != Worse {
 				c.Warnings = append(c.Warnings, fmt.Sprintf("%s has %s messages in %d of %s, %s in none: check those runs, whatever the test says",
-					v.Side, f.Name, n, counted(len(v.Runs), "run"), c.Sides[0].Side))
+					v.Side, f.Name, n, quantity.Plural(len(v.Runs), "run"), c.Sides[0].Side))
 			}
 		}
 	}

@@ -176,7 +176,7 @@ func (x *test) measure(conf float64) {
 		high, _ := stats.HodgesLehmannRatio(base.Runs, side.highest(), conf)
 		ratio.Lo, ratio.Hi = low.Lo, high.Hi
 	}
-	c.Percent, c.PercentLo, c.PercentHi = percent(&ratio.Estimate), percent(ratio.Lo), percent(ratio.Hi)
+	c.Percent, c.PercentLo, c.PercentHi = Percent(&ratio.Estimate), Percent(ratio.Lo), Percent(ratio.Hi)
 }
 
 // highest returns the values, with lower bounds at infinity.
@@ -196,7 +196,8 @@ func Highest(values []result.Value) []float64 {
 	return out
 }
 
-func percent(ratio *float64) *float64 {
+// Percent converts a ratio to the percentage that it adds.
+func Percent(ratio *float64) *float64 {
 	if ratio == nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -183,7 +184,7 @@ func Agents(r *result.Result) string {
 	if len(r.Agents) == 0 {
 		return ""
 	}
-	return counted(len(r.Agents), "agent") + " on " + counted(len(hosts), "host")
+	return quantity.Plural(len(r.Agents), "agent") + " on " + quantity.Plural(len(hosts), "host")
 }
 
 func (f *facts) hosts(all []host.Facts) {
@@ -320,7 +321,7 @@ func doubts(all []Difference, used [][]Run) []string {
 		}
 	}
 	if immaterial > 0 {
-		out = append(out, fmt.Sprintf("the scenario or host of %s is not known: the runs may differ in more than this", counted(immaterial, "run")))
+		out = append(out, fmt.Sprintf("the scenario or host of %s is not known: the runs may differ in more than this", quantity.Plural(immaterial, "run")))
 	}
 	return out
 }

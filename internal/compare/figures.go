@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -332,7 +333,7 @@ func doNot(runs int) string {
 	if runs == 1 {
 		return "1 run does"
 	}
-	return counted(runs, "run") + " do"
+	return quantity.Plural(runs, "run") + " do"
 }
 
 // samples says that too few samples are the reason, if so.

@@ -390,7 +390,7 @@ func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure 
 				high, _ := stats.HodgesLehmannRatio(before, compare.Highest(is), 0.95)
 				ratio.Lo, ratio.Hi = low.Lo, high.Hi
 			}
-			change.Percent, change.PercentLo, change.PercentHi = percent(&ratio.Estimate), percent(ratio.Lo), percent(ratio.Hi)
+			change.Percent, change.PercentLo, change.PercentHi = compare.Percent(&ratio.Estimate), compare.Percent(ratio.Lo), compare.Percent(ratio.Hi)
 			if math.Abs(ratio.Estimate-1) < o.Least {
 				continue
 			}
@@ -408,14 +408,6 @@ func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure 
 		out.Changes = append(out.Changes, change)
 	}
 	return out
-}
-
-// percent converts a factor to the percentage that it adds.
-func percent(factor *float64) *float64 {
-	if factor == nil {
-		return nil
-	}
-	return new(100 * (*factor - 1))
 }
 
 // New counts the new changes, and how many of them are for the worse.

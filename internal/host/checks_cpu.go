@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // Limits for the processor checks.
@@ -28,7 +30,7 @@ func checkCores(o *observed) Finding {
 	if o.facts.Cores == 0 {
 		return unknown("the host lists no processors")
 	}
-	found := plural(o.facts.Cores, "core")
+	found := quantity.Plural(o.facts.Cores, "core")
 	if o.physical != nil && *o.physical < o.facts.Cores {
 		found = fmt.Sprintf("%d logical cores on %d physical", o.facts.Cores, *o.physical)
 	}
@@ -127,7 +129,7 @@ func checkClockSource(o *observed) Finding {
 func checkTimers(o *observed) Finding {
 	var found []string
 	if o.slackNS != nil {
-		found = append(found, fmt.Sprintf("timer slack %s ns (a pacer sets its own to 1 ns)", thousands(*o.slackNS)))
+		found = append(found, fmt.Sprintf("timer slack %s ns (a pacer sets its own to 1 ns)", quantity.Count(*o.slackNS)))
 	}
 	if o.realtime != nil {
 		found = append(found, "SCHED_FIFO "+map[bool]string{true: "permitted (--fifo)", false: "not permitted"}[*o.realtime])
@@ -225,7 +227,7 @@ func checkNUMA(o *observed) Finding {
 	case *o.nodes == 1:
 		return healthy("1 node")
 	}
-	return warn(plural(*o.nodes, "node"), "Keep weir on one node, and the system under test on another host or another node.",
+	return warn(quantity.Plural(*o.nodes, "node"), "Keep weir on one node, and the system under test on another host or another node.",
 		"numactl --cpunodebind=0 --membind=0 weir run")
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // Limits for the resource checks.
@@ -92,7 +94,7 @@ func checkFiles(o *observed) Finding {
 		return unknown(notShown)
 	}
 	n := *o.facts.OpenFiles
-	found := limitText(n, thousands(n))
+	found := limitText(n, quantity.Count(n))
 	const do = "Raise the limit in the shell that starts weir (for good: nofile in /etc/security/limits.conf, LimitNOFILE in a systemd unit)."
 	const command = "sudo prlimit --pid $$ --nofile=1048576:1048576"
 	switch {
@@ -123,7 +125,7 @@ func checkPorts(o *observed) Finding {
 	found := fmt.Sprintf("%d to %d", *o.portLow, *o.portHigh)
 	share := 0.0
 	if o.sockets != nil {
-		found += fmt.Sprintf(", %s in use, %s in TIME_WAIT", thousands(*o.sockets), thousands(*o.timeWait))
+		found += fmt.Sprintf(", %s in use, %s in TIME_WAIT", quantity.Count(*o.sockets), quantity.Count(*o.timeWait))
 		share = float64(*o.sockets+*o.timeWait) / float64(size)
 	}
 	const wait = "Wait a minute for the old connections to go, or close what holds them; more ports help too."
@@ -143,7 +145,7 @@ func checkBacklog(o *observed) Finding {
 	if o.somaxconn == nil {
 		return unknown(notShown)
 	}
-	found := "somaxconn " + thousands(*o.somaxconn)
+	found := "somaxconn " + quantity.Count(*o.somaxconn)
 	if *o.somaxconn < backlogFew {
 		return warn(found, "Let more connections wait to be accepted; servers started afterwards take it.", "sudo sysctl net.core.somaxconn=4096")
 	}
@@ -234,15 +236,6 @@ func bytesText(n uint64) string {
 	return strconv.FormatFloat(v, 'f', digits, 64) + " " + unit
 }
 
-// thousands formats a number with comma separators.
-func thousands(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // limitText returns s, the text for a limit n, or says that there is none.
 func limitText(n uint64, s string) string {
 	if n >= math.MaxInt64 { // macOS's RLIM_INFINITY; Linux's is larger
@@ -254,17 +247,10 @@ func limitText(n uint64, s string) string {
 // percent formats a share to one decimal.
 func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 1, 64) + " %" }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
 // microseconds formats a duration in µs or ms.
 func microseconds(us int64) string {
 	if us >= 10_000 {
-		return thousands(uint64(us/1000)) + " ms"
+		return quantity.Count(uint64(us/1000)) + " ms"
 	}
-	return thousands(uint64(max(us, 0))) + " µs"
+	return quantity.Count(uint64(max(us, 0))) + " µs"
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // A simulatedHost is a simulated host: its files, the ones that differed a second earlier, and the results
@@ -324,8 +325,8 @@ func TestSizesAndCountsAreWrittenShort(t *testing.T) {
 		}
 	}
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := thousands(n); got != want {
-			t.Errorf("thousands(%d) = %q; want %q", n, got, want)
+		if got := quantity.Count(n); got != want {
+			t.Errorf("quantity.Count(%d) = %q; want %q", n, got, want)
 		}
 	}
 }

@@ -114,13 +114,13 @@ func (r Reading) Since(earlier Reading) Usage {
 	u := Usage{
 		SpanS:               time.Duration(r.At - earlier.At).Seconds(),
 		Cores:               r.cores,
-		CPUSeconds:          seconds(r.process.cpu().since(earlier.process.cpu())),
+		CPUSeconds:          scaled(r.process.cpu().since(earlier.process.cpu(), 1e9)),
 		VoluntarySwitches:   r.process.voluntary.since(earlier.process.voluntary),
 		InvoluntarySwitches: r.process.involuntary.since(earlier.process.involuntary),
 		MajorFaults:         r.process.majorFaults.since(earlier.process.majorFaults),
 		SwapInBytes:         r.swapIn.since(earlier.swapIn),
 		SwapOutBytes:        r.swapOut.since(earlier.swapOut),
-		ThrottledS:          seconds(r.throttledNS.since(earlier.throttledNS)),
+		ThrottledS:          scaled(r.throttledNS.since(earlier.throttledNS), 1e9),
 		ThrottledPeriods:    r.throttledPeriods.since(earlier.throttledPeriods),
 		GC:                  r.gc.since(earlier.gc),
 	}
@@ -130,17 +130,14 @@ func (r Reading) Since(earlier Reading) Usage {
 	}
 	span := time.Duration(r.At - earlier.At)
 	u.HostBusyShare, u.StealShare = r.jiffies.since(earlier.jiffies, span)
-	if waited := seconds(r.waitedNS.since(earlier.waitedNS)); waited != nil && u.CPUSeconds != nil && u.HostBusyShare != nil && u.StealShare != nil {
-		all := r.jiffies.passed(earlier.jiffies, span) / ticks
+	if waited := scaled(r.waitedNS.since(earlier.waitedNS), 1e9); waited != nil && u.CPUSeconds != nil && u.HostBusyShare != nil && u.StealShare != nil {
+		all := r.jiffies.passed(earlier.jiffies, span) / ticksPerSecond
 		others := (*u.HostBusyShare+*u.StealShare)*all - *u.CPUSeconds
 		taken := max(0, min(*waited, others, u.Cores*u.SpanS-*u.CPUSeconds))
 		u.TakenS = &taken
 	}
 	return u
 }
-
-// ticks is the number of jiffies per second and core that Linux reports in.
-const ticks = 100
 
 // since returns the growth of a counter; nil if unknown.
 func (c counter) since(earlier counter) *uint64 {
@@ -159,7 +156,7 @@ func (c counter) since(earlier counter) *uint64 {
 // 1,000 messages a second seems to be busy for 5 % of the time where 40 % are used. What is missing in the
 // columns was busy.
 func (j jiffies) passed(earlier jiffies, span time.Duration) float64 {
-	return max(float64(j.total-earlier.total), float64(j.cores)*span.Seconds()*ticks)
+	return max(float64(j.total-earlier.total), float64(j.cores)*span.Seconds()*ticksPerSecond)
 }
 
 // since returns the shares of the ticks between two readings that are a span apart.
@@ -177,13 +174,4 @@ func (j jiffies) since(earlier jiffies, span time.Duration) (busy, steal *float6
 		return &s
 	}
 	return share(j.busy, earlier.busy, missing), share(j.steal, earlier.steal, 0)
-}
-
-// seconds converts ns, if known.
-func seconds(ns *uint64) *float64 {
-	if ns == nil {
-		return nil
-	}
-	s := float64(*ns) / 1e9
-	return &s
 }

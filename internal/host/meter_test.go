@@ -184,7 +184,7 @@ func TestOtherProcessesUsageIsBounded(t *testing.T) {
 		before := Reading{waitedNS: known(int64(0)), process: process{userNS: known(int64(0)), systemNS: known(int64(0))}, jiffies: jiffies{total: 1, ok: true}}
 		after := Reading{
 			At: int64(10 * s), cores: 2, waitedNS: known(int64(tt.waited * s)), process: process{userNS: known(int64(tt.own * s)), systemNS: known(int64(0))},
-			jiffies: jiffies{busy: tt.busy * ticks, steal: tt.steal * ticks, total: 4000 + 1, ok: true},
+			jiffies: jiffies{busy: tt.busy * ticksPerSecond, steal: tt.steal * ticksPerSecond, total: 4000 + 1, ok: true},
 		}
 		u := after.Since(before)
 		if u.TakenS == nil || *u.TakenS < tt.want-1e-6 || *u.TakenS > tt.want+1e-6 {

@@ -151,33 +151,15 @@ type jiffies struct {
 	ok                 bool
 }
 
-// readJiffies parses the first line of /proc/stat: cpu user nice system idle iowait irq softirq steal
-// guest guest_nice. Guest time is already included in user and nice.
+// readJiffies reads /proc/stat. Guest time is already included in user and nice.
 func readJiffies(root fs.FS) jiffies {
-	const idle, iowait, steal, columns = 3, 4, 7, 8
 	stat := text(root, "proc/stat")
-	line, _, _ := strings.Cut(stat, "\n")
-	f := strings.Fields(line)
-	if len(f) < 1+columns || f[0] != "cpu" {
+	var h hostCounters
+	if h.readStat(stat); !h.user.ok {
 		return jiffies{}
 	}
-	j := jiffies{cores: processors(stat)}
-	for i, s := range f[1 : 1+columns] {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			return jiffies{}
-		}
-		j.total += n
-		switch i {
-		case idle, iowait:
-		case steal:
-			j.steal = n
-		default:
-			j.busy += n
-		}
-	}
-	j.ok = j.total > 0 // some sandboxes show zeros
-	return j
+	busy := h.user.n + h.system.n
+	return jiffies{busy: busy, steal: h.steal.n, total: busy + h.idle.n + h.iowait.n + h.steal.n, cores: processors(stat), ok: true}
 }
 
 // readWaited sums how long the threads of this process waited for a core.

@@ -1,16 +1,14 @@
 package network
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 )
-
-var update = flag.Bool("update", false, "write the table of profiles of docs/network.md")
 
 // TestThePageListsEveryProfile keeps the table of docs/network.md in step with the code.
 func TestThePageListsEveryProfile(t *testing.T) {
@@ -30,12 +28,5 @@ func TestThePageListsEveryProfile(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", p.Name, p.About, p.To, p.From, source)
 	}
-	want := before + head + table.String() + end + after
-	if *update {
-		must.Do(t, os.WriteFile(path, []byte(want), 0o644))
-		return
-	}
-	if string(b) != want {
-		t.Errorf("the table is not that of the program (go test ./internal/network -run ThePage -update)")
-	}
+	golden.File(t, path, before+head+table.String()+end+after)
 }

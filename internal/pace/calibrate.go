@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // The effort of a calibration: sleeps of 100 to 400 us, split and unsplit, 0.27 s in all; never
@@ -123,7 +125,7 @@ func (cal *Calibration) decide(pacers, cores int) {
 		return
 	}
 	cal.Why = fmt.Sprintf("does not spin, as %s would take the last of %s, and is late by what the sleep overshoots (median %v)",
-		count(pacers, "pacer"), count(cores, "core"), rounded(cal.P50))
+		quantity.Plural(pacers, "pacer"), quantity.Plural(cores, "core"), rounded(cal.P50))
 }
 
 // rounded keeps about three digits of a number of ns.
@@ -216,11 +218,4 @@ func clockCost(c *Clock) float64 {
 func rank(sorted []int64, permille int) int64 {
 	n := len(sorted)
 	return sorted[max(1, (n*permille+999)/1000)-1]
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

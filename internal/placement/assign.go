@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -207,14 +208,7 @@ func idle(shape Shape, workers []Worker, agents []Agent, order, sends, receives 
 }
 
 func over(n int, what string, agents int) string {
-	return count(n, what) + " for " + count(agents, "agent")
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return quantity.Plural(n, what) + " for " + quantity.Plural(agents, "agent")
 }
 
 // mostListed is the maximum number of agents in a message.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -80,5 +81,5 @@ func paired(shape Shape, workers []Worker) error {
 			need("destinations", shape.Destinations)
 		}
 	}
-	return fmt.Errorf("paired over %s needs %s", count(agents, "agent"), strings.Join(needs, "; "))
+	return fmt.Errorf("paired over %s needs %s", quantity.Plural(agents, "agent"), strings.Join(needs, "; "))
 }

@@ -155,6 +155,14 @@ func Counted[N int | uint64](n N, one, many string) string {
 	return Count(uint64(n)) + " " + many
 }
 
+// Plural formats a number of things whose plural ends in s, without separating thousands: "1 run", "2000 runs".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
 // Bytes returns a number of bytes in units of 1024: "12.0 MiB".
 func Bytes(bytes float64) string {
 	for _, u := range []struct {
