@@ -58,10 +58,10 @@ func TestHostsCutOffLeader(t *testing.T) {
 	slow(t)
 	cuttable(t)
 	c := startFleet(t, "a", "b", "bk")
-	_, home := c.troubled("bk")
+	_, home := c.server("bk", "broker,faults")
 	c.agent("a")
 	c.agent("b")
-	run := c.troubledRun("--nodes", "3", "--replication", "3", "--warmup", "1s", "--measure", "14s", "--drain", "60s",
+	run := c.startedOn("bk", "r", fromAToB, "--nodes", "3", "--replication", "3", "--warmup", "1s", "--measure", "14s", "--drain", "60s",
 		"--fault", "cut leader from nodes at 1s for 5s", "--fault", "cut leader from clients at 9s for 500ms", "--fault", "cut all from clients at 11s for 1s")
 	run.until(t, "bk: cut server-")
 	groups := groupsOf(t, home)
@@ -96,12 +96,7 @@ func TestHostsCutOffLeader(t *testing.T) {
 	if e := clients.Effect; led && (e == nil || e.Failed == 0 && (e.Unconfirmed == nil || e.Undelivered == nil || e.Unconfirmed.ToNS-e.Unconfirmed.FromNS < int64(500*time.Millisecond))) {
 		t.Errorf("what followed the cut from clients: %+v", clients.Effect)
 	}
-	c.gone(home)
-	for _, g := range groups {
-		if _, err := os.Stat(filepath.Dir(g)); err == nil {
-			t.Errorf("control group %s is left", filepath.Dir(g))
-		}
-	}
+	c.gone(home, groups...)
 }
 
 // The agent is killed while all its nodes are partitioned.
@@ -109,30 +104,17 @@ func TestHostsCutsEndWithTheirAgent(t *testing.T) {
 	slow(t)
 	cuttable(t)
 	c := startFleet(t, "a", "b", "bk")
-	bk, home := c.troubled("bk")
+	bk, home := c.server("bk", "broker,faults")
 	c.agent("a")
 	c.agent("b")
-	run := c.troubledRun("--nodes", "3", "--replication", "3", "--warmup", "500ms", "--measure", "4s", "--drain", "3s", "--fault", "cut all at 100ms for 60s")
+	run := c.startedOn("bk", "r", fromAToB, "--nodes", "3", "--replication", "3", "--warmup", "500ms", "--measure", "4s", "--drain", "3s", "--fault", "cut all at 100ms for 60s")
 	run.until(t, "bk: cut server-1, server-2, server-3 from all")
 	groups := groupsOf(t, home)
 	if len(groups) != 3 {
 		t.Errorf("the servers are in the control groups %q; want one for each node", groups)
 	}
 	bk.signal(t, syscall.SIGKILL)
-	c.gone(home)
-	var left []string
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		left = leftOf(t, home)
-		for _, g := range groups {
-			if _, err := os.Stat(filepath.Dir(g)); err == nil {
-				left = append(left, "control group "+filepath.Dir(g))
-			}
-		}
-		if len(left) == 0 {
-			return
-		}
-	}
-	t.Errorf("left: %q", left)
+	c.gone(home, groups...)
 }
 
 // Before anything starts, if the agent finds no control groups, as in a container without them.
@@ -151,7 +133,7 @@ func TestHostsRefuseACut(t *testing.T) {
 		"WEIR_JOIN="+c.url, "WEIR_CACHE="+cache)
 	c.agent("a")
 	c.agent("b")
-	run := c.troubledRun("--nodes", "3", "--measure", "3s", "--fault", "cut 1 from nodes at 1s")
+	run := c.startedOn("bk", "r", fromAToB, "--nodes", "3", "--measure", "3s", "--fault", "cut 1 from nodes at 1s")
 	want := "agent bk: not allowed: cut: " + netpartition.ErrMissing.Error() + ": "
 	if code := run.end(t); code != int(Usage) || !strings.Contains(run.stderr.String(), want) || strings.Contains(run.stderr.String(), "started jetstream") {
 		t.Errorf("exit code %d; want %d and %q\n%s", code, Usage, want, &run.stderr)

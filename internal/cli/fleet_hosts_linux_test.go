@@ -198,9 +198,9 @@ func TestHostsStartSystemOnOneHost(t *testing.T) {
 	slow(t)
 	c := startFleet(t, "a", "b")
 	at := c.hosts.Addr("b")
-	b, home := c.server("b")
+	b, home := c.server("b", "broker")
 	c.agent("a")
-	first := c.startedOnB("r", "2s", "30s")
+	first := c.startedOn("b", "r", fromAToB, "--warmup", "500ms", "--measure", "2s", "--drain", "30s")
 	c.whole(c.ended(first, OK, Invalid), 1250)
 	if want := "started jetstream on the host of agent b at nats://" + at + ":"; !strings.Contains(first.stderr.String(), want) {
 		t.Errorf("the coordinator does not say %q", want)
@@ -213,7 +213,7 @@ func TestHostsStartSystemOnOneHost(t *testing.T) {
 		t.Errorf("environment %+v (%v)", env, err)
 	}
 
-	killed := c.startedOnB("killed", "3s", "2s") // the agent keeps its servers for as long as the run may drain
+	killed := c.startedOn("b", "killed", fromAToB, "--warmup", "500ms", "--measure", "3s", "--drain", "2s") // the agent keeps its servers for as long as the run may drain
 	killed.untilLeft(t, 2)
 	killed.signal(t, syscall.SIGKILL)
 	b.until(t, "its coordinator is gone; stopping its servers")
@@ -223,9 +223,9 @@ func TestHostsStartSystemOnOneHost(t *testing.T) {
 func TestHostsServersEndWithTheirAgent(t *testing.T) {
 	slow(t)
 	c := startFleet(t, "a", "b")
-	b, home := c.server("b")
+	b, home := c.server("b", "broker")
 	c.agent("a")
-	run := c.startedOnB("r", "30s", "2s")
+	run := c.startedOn("b", "r", fromAToB, "--warmup", "500ms", "--measure", "30s", "--drain", "2s")
 	run.until(t, "measuring, ")
 	b.signal(t, syscall.SIGKILL)
 	c.gone(home)
@@ -233,43 +233,48 @@ func TestHostsServersEndWithTheirAgent(t *testing.T) {
 	run.end(t)
 }
 
-// startedOnB starts the coordinator of a run from a to b, with servers on b's host.
-func (c *testFleet) startedOnB(out, measure, drain string) *proc {
+// startedOn starts the coordinator of a run of two agents, with servers on the host of a third or of one of them.
+func (c *testFleet) startedOn(host, out string, args ...string) *proc {
 	c.t.Helper()
-	return c.start("hub", "coordinator", []string{
-		c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "b",
-		"--rate", "500/s", "--producers", "4", "--consumers", "4", "--warmup", "500ms", "--measure", measure, "--drain", drain,
-		"--placement", "{producers: [a], consumers: [b]}", "--out", out,
-	})
+	return c.start("hub", "coordinator", append([]string{
+		c.weir, "run", "--full", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", host,
+		"--rate", "500/s", "--producers", "4", "--consumers", "4", "--out", out,
+	}, args...))
 }
 
-// server starts an agent on the host of its name that may start servers there, whose
-// folders are below home.
-func (c *testFleet) server(name string) (agent *proc, home string) {
+// fromAToB places producers and consumers.
+const fromAToB = "--placement={producers: [a], consumers: [b]}"
+
+// server starts an agent on the host of its name that may do what allow names, whose servers' folders are
+// below home.
+func (c *testFleet) server(name, allow string, args ...string) (agent *proc, home string) {
 	c.t.Helper()
-	cache, err := broker.CacheDir(os.LookupEnv)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	cache := must.Get(broker.CacheDir(os.LookupEnv))(c.t)
 	if out, err := exec.Command(c.weir, "broker", "install", "nats").CombinedOutput(); err != nil {
 		c.t.Fatalf("installing: %v\n%s", err, out)
 	}
 	home = c.t.TempDir()
-	return c.start(name, "agent "+name, []string{c.weir, "agent", "--name", name, "--allow", "broker", "--bind", c.hosts.Addr(name)},
-		"WEIR_JOIN="+c.url, "WEIR_CACHE="+cache, "TMPDIR="+home), home
+	args = append([]string{c.weir, "agent", "--name", name, "--allow", allow, "--bind", c.hosts.Addr(name)}, args...)
+	return c.start(name, "agent "+name, args, "WEIR_JOIN="+c.url, "WEIR_CACHE="+cache, "TMPDIR="+home), home
 }
 
-// gone waits until nothing is left of servers below home.
-func (c *testFleet) gone(home string) {
+// gone waits until nothing is left of servers below home, nor of their control groups.
+func (c *testFleet) gone(home string, groups ...string) {
 	c.t.Helper()
 	var left []string
-	var err error
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if left, err = filepath.Glob(filepath.Join(home, "weir-nats-*")); len(left) == 0 && err == nil {
-			return // a server's folder goes after the server
+		folders := must.Get(filepath.Glob(filepath.Join(home, "weir-nats-*")))(c.t) // which go after the servers
+		left = append(leftOf(c.t, home), folders...)
+		for _, g := range groups {
+			if _, err := os.Stat(filepath.Dir(g)); err == nil {
+				left = append(left, "control group "+filepath.Dir(g))
+			}
+		}
+		if len(left) == 0 {
+			return
 		}
 	}
-	c.t.Fatalf("left on the agent's host: %v (%v)", left, err)
+	c.t.Fatalf("left on the agent's host: %q", left)
 }
 
 // Producers, consumers and servers on three hosts, the last without a part in the run. The coordinator is
@@ -277,12 +282,9 @@ func (c *testFleet) gone(home string) {
 func TestHostsWithSystemOnSeparateHost(t *testing.T) {
 	slow(t)
 	c := startFleet(t, "a", "b", "bk")
-	bk, home := c.server("bk")
+	bk, home := c.server("bk", "broker")
 	c.agent("b")
-	run := c.start("hub", "coordinator", []string{
-		c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "bk",
-		"--rate", "500/s", "--producers", "4", "--consumers", "4", "--warmup", "500ms", "--measure", "8s", "--drain", "60s", "--out", "r",
-	})
+	run := c.startedOn("bk", "r", "--warmup", "500ms", "--measure", "8s", "--drain", "60s")
 	run.until(t, "1 of 2 agents have joined, and bk to start the system there (b on ")
 	c.agent("a")
 	run.untilLeft(t, 6)

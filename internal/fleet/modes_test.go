@@ -245,10 +245,7 @@ func TestARunIsStoppedBeforeItBegins(t *testing.T) {
 			held := make(chan struct{})
 			m.open = func() error {
 				if m.opened == 2 {
-					go func() { // the second never comes to a stage
-						<-held
-					}()
-					m.mu.Unlock()
+					m.mu.Unlock() // the second never comes to a stage
 					<-held
 					m.mu.Lock()
 				}

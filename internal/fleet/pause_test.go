@@ -9,7 +9,9 @@ import (
 
 	driverjs "github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/needs"
+	"github.com/weirmq/weir/internal/pace"
 )
 
 // calmly repeats a run until the host was fast enough: a busy host leaves messages unsent, or an agent no
@@ -24,7 +26,7 @@ func calmly(t *testing.T, do func() (calm bool)) {
 	needs.Host(t, "time", "the agents had none in five runs")
 }
 
-// Consumers of three agents pause for the same second, and the waiting messages are counted over all.
+// Consumers of three agents, one with another clock, pause for the same second, and the waiting messages are counted over all.
 func TestAgentsPauseTogether(t *testing.T) {
 	t.Parallel()
 	calmly(t, func() bool { return pausesTogether(t) })
@@ -61,7 +63,12 @@ func TestAgentsPauseUntilBacklogReachesCount(t *testing.T) {
 func pausesTogether(t *testing.T) bool {
 	t.Helper()
 	_, drivers := memoryDrivers(t)
-	w := fleetOf(t, 3, drivers)
+	w := fleetOf(t, 3, drivers, func(a *agent.Agent) {
+		if a.Name == "b" {
+			c := wrongClock(t, "constant=25ms,drift=100ppm")
+			a.Clock, a.OwnTime = func() *pace.Clock { return c }, true
+		}
+	})
 	r := runOf(t, drivers, "run", "topology: {producers: 2, consumers: 3}\nload: {rate: 1000/s}\nwarmup: 200ms\nmeasure: 2500ms\nconsume: {pause: at 300ms for 1s}"+common)
 	var mu sync.Mutex
 	kinds := map[string]int{}
