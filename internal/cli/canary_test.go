@@ -28,6 +28,7 @@ import (
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/internal/needs"
+	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -207,7 +208,7 @@ func guardian(pid int) func() []string {
 		defer tick.Stop()
 		for {
 			weir := read(pid, "cmdline")
-			for _, p := range family(pid) {
+			for _, p := range append([]int{pid}, proctree.Below(proctree.All(proctree.Host()), pid)...) {
 				line := read(p, "cmdline")
 				if p == pid || bytes.Equal(line, weir) {
 					// weir itself, which got the canary in its environment, or a fork of it before its
@@ -235,30 +236,6 @@ func guardian(pid int) func() []string {
 		<-stopped
 		return slices.Sorted(maps.Keys(seen))
 	}
-}
-
-// family returns a process and its descendants.
-func family(pid int) []int {
-	entries, _ := os.ReadDir("/proc")
-	children := map[int][]int{}
-	for _, e := range entries {
-		p, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		stat, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
-		// pid (name) state parent ...; the name may hold anything.
-		if fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); len(fields) > 1 {
-			if parent, err := strconv.Atoi(fields[1]); err == nil {
-				children[parent] = append(children[parent], p)
-			}
-		}
-	}
-	all := []int{pid}
-	for i := 0; i < len(all); i++ {
-		all = append(all, children[all[i]]...)
-	}
-	return all
 }
 
 // A way is how a scenario gets a secret.

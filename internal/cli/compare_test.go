@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,18 +10,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/must"
@@ -65,13 +62,8 @@ measure: 2s
 // makeSeries writes n result folders of 600 messages each below dir. They are dated back, since only the
 // output of a test's weir is checked against docs/formats.
 func makeSeries(dir string, n int, m made) error {
-	m.size = or(m.size, "1KiB")
-	m.guarantee = or(m.guarantee, "received")
-	m.storage = or(m.storage, "file")
-	m.sync = or(m.sync, "2m0s")
-	if m.slow == 0 {
-		m.slow = 1
-	}
+	m.size, m.guarantee, m.storage = cmp.Or(m.size, "1KiB"), cmp.Or(m.guarantee, "received"), cmp.Or(m.storage, "file")
+	m.sync, m.slow = cmp.Or(m.sync, "2m0s"), cmp.Or(m.slow, 1)
 	rng := rand.New(rand.NewPCG(m.seed, 99))
 	for i := range n {
 		if err := m.one(filepath.Join(dir, fmt.Sprintf("%02d-made-r%d", i+1, i+1)), i, n, rng); err != nil {
@@ -85,13 +77,6 @@ func makeSeries(dir string, n int, m made) error {
 		}
 		return os.Chtimes(path, old, old)
 	})
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 func (m made) one(dir string, i, n int, rng *rand.Rand) error {
@@ -230,9 +215,7 @@ func TestTheComparisonInColour(t *testing.T) {
 	if !strings.Contains(painted.String(), "\x1b[1;31mworse\x1b[0m") || strings.Contains(plain.String(), "\x1b") {
 		t.Errorf("painted:\n%s\nplain:\n%s", painted, plain)
 	}
-	if unpainted := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(painted.String(), ""); unpainted != plain.String() {
-		t.Errorf("colour is not all that differs:\n%s", cmp.Diff(plain.String(), unpainted))
-	}
+	golden.Equal(t, plain.String(), unpainted(painted.String()), "without its colours")
 	for line := range strings.Lines(plain.String()) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 60 {
 			t.Errorf("a line of %d characters on a terminal of 60: %s", n, line)
@@ -256,15 +239,8 @@ func TestFolderNamesAreEscapedOnTerminal(t *testing.T) {
 		for i := range saved.Result.Verdict.Checks {
 			saved.Result.Verdict.Checks[i].Value = evil
 		}
-		b, err := result.Marshal(saved.Result)
-		if err == nil {
-			path := filepath.Join(f, result.FileResult)
-			old := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			err = errors.Join(os.WriteFile(path, b, 0o644), os.Chtimes(path, old, old))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		path, old := filepath.Join(f, result.FileResult), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		must.Do(t, errors.Join(os.WriteFile(path, must.Get(result.Marshal(saved.Result))(t), 0o644), os.Chtimes(path, old, old)))
 	}
 	code, stdout, _ := do(t, World{Dir: dir}, "compare", "a", "b", "--full")
 	if code != int(OK) || strings.Contains(stdout.String(), "\x1b") || !strings.Contains(stdout.String(), "�[2Jx") {
@@ -300,35 +276,6 @@ func TestArgumentsAreEscapedOnTerminal(t *testing.T) {
 		}
 		if all := stdout.String() + stderr.String(); strings.ContainsAny(all, "\x1b\u009b\a\u202e") {
 			t.Errorf("%q: %q", args, all)
-		}
-	}
-}
-
-func TestThePageListsCompareJSON(t *testing.T) {
-	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "formats", "compare.md")))(t)
-	_, section, _ := strings.Cut(string(page), "## weir compare --json")
-	var listed []string
-	for line := range strings.Lines(section) {
-		if cells := strings.Split(line, "|"); len(cells) > 2 {
-			for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
-				listed = append(listed, m[1])
-			}
-		}
-	}
-	want := fields(reflect.TypeFor[compare.Comparison](), "")
-	slices.Sort(want)
-	slices.Sort(listed)
-	if diff := cmp.Diff(want, listed); diff != "" {
-		t.Errorf("docs/formats/compare.md (-prints +documented):\n%s", diff)
-	}
-	var v map[string]any
-	must.Do(t, json.Unmarshal([]byte(compared(t, "--json")), &v))
-	if v["schema"] != compare.Schema || v["weir"] == "" {
-		t.Errorf("schema %v, weir %v", v["schema"], v["weir"])
-	}
-	for _, path := range printed(v, "") {
-		if !slices.Contains(listed, path) {
-			t.Errorf("--json prints %s, which docs/formats/compare.md does not list", path)
 		}
 	}
 }

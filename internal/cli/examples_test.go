@@ -34,7 +34,7 @@ func python(t *testing.T, program string, args ...string) (out string, code int)
 }
 
 func TestThePageSufficesToParseResult(t *testing.T) {
-	stuck := broken0(func(_ *driver.Message, n uint64) fate {
+	stuck := broken0(func(n uint64) fate {
 		if n%20 == 7 {
 			return swallow // never confirmed: censored
 		}

@@ -116,16 +116,11 @@ func TestUnresumableRunNamesItsStateFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must.Do(t, os.Mkdir(filepath.Join(dir, "runs"), 0o700))
-	b, err := json.Marshal(fleet.Paused{
+	b := must.Get(json.Marshal(fleet.Paused{
 		Schema: "weir.fleet-run/v1", Run: "abc", Scenario: []byte("weir: 1\nnonsense: 1\n"), Boot: pace.BootID(), EpochNS: 1,
 		Agents: make([]protocol.About, 1), Workers: make([]engine.Worker, 1), Epochs: make([]fleet.Epoch, 1),
-	})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "runs", "abc.json"), b, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "runs", "abc.json"), b, 0o600))
 	var stderr strings.Builder
 	w := World{
 		Args: []string{"run", "--resume", "abc"}, Stdout: io.Discard, Stderr: &stderr, Dir: t.TempDir(), Drivers: all.Definitions(),

@@ -81,7 +81,7 @@ func TestUnsupportedByDriverIsUsageError(t *testing.T) {
 
 func TestRunWithoutConfirmationsIsInvalid(t *testing.T) {
 	t.Parallel()
-	stuck := broken0(func(*driver.Message, uint64) fate { return swallow })
+	stuck := broken0(func(uint64) fate { return swallow })
 	code, stdout, stderr := do(t, World{Drivers: []driver.Definition{stuck}},
 		"run", "--driver", "odd", "--rate", "100/s", "--warmup", "0s", "--measure", "200ms", "--drain", "100ms", "--full", "--out", "r")
 	if code != int(Refused) { // which wins over Invalid

@@ -1,19 +1,11 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/must"
 )
 
@@ -49,31 +41,5 @@ func TestHistoryHTMLChartsChangedFigures(t *testing.T) {
 	}
 	if strings.Count(page, "<script") != 2 || !strings.Contains(page, "; script-src &#39;sha256-") || strings.Contains(page, "http://") {
 		t.Error("the page holds another script than weir's own and its data, or asks for something")
-	}
-}
-
-func TestThePageListsHistoryJSON(t *testing.T) {
-	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "formats", "history.md")))(t)
-	_, section, _ := strings.Cut(string(page), "## weir history --json")
-	var listed []string
-	for line := range strings.Lines(section) {
-		if cells := strings.Split(line, "|"); len(cells) > 2 {
-			for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
-				listed = append(listed, m[1])
-			}
-		}
-	}
-	want := fields(reflect.TypeFor[history.History](), "")
-	slices.Sort(want)
-	slices.Sort(listed)
-	if diff := cmp.Diff(want, listed); diff != "" {
-		t.Errorf("docs/formats/history.md (-prints +documented):\n%s", diff)
-	}
-	var v map[string]any
-	must.Do(t, json.Unmarshal([]byte(remembered(t, "--json")), &v))
-	for _, path := range printed(v, "") {
-		if !slices.Contains(listed, path) {
-			t.Errorf("--json prints %s, which docs/formats/history.md does not list", path)
-		}
 	}
 }

@@ -183,7 +183,7 @@ func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	stderr := &watch{on: "warming up", then: func() { signals <- os.Interrupt; signals <- os.Interrupt }}
 	// Nothing is ever confirmed: draining would take a minute.
-	stuck := broken0(func(*driver.Message, uint64) fate { return swallow })
+	stuck := broken0(func(uint64) fate { return swallow })
 	code, _, _ := do(t, World{Signals: signals, Stderr: stderr, Drivers: []driver.Definition{stuck}},
 		"run", "--driver", "odd", "--warmup", "10s", "--measure", "60s", "--drain", "60s", "--out", "r")
 	if code != int(Interrupted) {
@@ -218,74 +218,46 @@ func TestSystemStartFailureIsUnreachable(t *testing.T) {
 	}
 }
 
+// eighth is what happens to the eighth message alone.
+func eighth(f fate) func(n uint64) fate {
+	return func(n uint64) fate {
+		if n == 7 {
+			return f
+		}
+		return pass
+	}
+}
+
+func eachFourth(n uint64) fate {
+	if n%4 == 3 {
+		return refuse
+	}
+	return pass
+}
+
 func TestCodesOfRunsWithFigures(t *testing.T) {
 	tests := []struct {
 		name string
-		odd  func(m *driver.Message, n uint64) fate
+		odd  func(n uint64) fate
 		args []string
 		want Code
 		says string
 	}{
-		{"messages confirmed and never delivered", func(_ *driver.Message, n uint64) fate {
-			if n == 7 {
-				return lose
-			}
-			return pass
-		}, nil, Lost, "lost 1"},
-		{"messages changed on their way", func(_ *driver.Message, n uint64) fate {
-			if n == 7 {
-				return change
-			}
-			return pass
-		}, nil, Lost, "corrupted 1"},
-		{"messages delivered twice", func(_ *driver.Message, n uint64) fate {
-			if n == 7 {
-				return double
-			}
-			return pass
-		}, nil, Lost, "duplicated 1"},
+		{"messages confirmed and never delivered", eighth(lose), nil, Lost, "lost 1"},
+		{"messages changed on their way", eighth(change), nil, Lost, "corrupted 1"},
+		{"messages delivered twice", eighth(double), nil, Lost, "duplicated 1"},
 		{
 			"a full producer that ends the run",
-			func(*driver.Message, uint64) fate { return swallow },
+			func(uint64) fate { return swallow },
 			[]string{"--rate", "100/s", "--in-flight", "1", "--when-full", "fail", "--drain", "100ms", "--measure", "5s"},
 			Invalid, "the run ended at once",
 		},
-		{"messages that are refused", func(_ *driver.Message, n uint64) fate {
-			if n%4 == 3 {
-				return refuse
-			}
-			return pass
-		}, nil, Refused, "suspect failed messages: 12 of 50 messages failed (24 %) (limit 0 % of what was sent (limits.failed)) The system did not carry the load. The most frequent error, 12 times: overloaded: system overloaded: no room."},
-		{"messages that are never confirmed", func(_ *driver.Message, n uint64) fate {
-			if n == 7 {
-				return swallow
-			}
-			return pass
-		}, []string{"--rate", "500/s", "--measure", "100ms", "--drain", "100ms"}, Refused, "1 of 50 messages were never confirmed (2 %)"},
-		{"as many refused as the scenario lets be", func(_ *driver.Message, n uint64) fate {
-			if n%4 == 3 {
-				return refuse
-			}
-			return pass
-		}, []string{"--rate", "max", "--messages", "50", "--in-flight", "5", "--limits.failed", "24%"}, OK, "the system failed 12 of 50 messages"},
-		{"as many refused as an objective lets be", func(_ *driver.Message, n uint64) fate {
-			if n%4 == 3 {
-				return refuse
-			}
-			return pass
-		}, []string{"--rate", "max", "--messages", "50", "--in-flight", "5", "--slo", "failed <= 24%"}, OK, "the system failed 12 of 50 messages"},
-		{"more refused than an objective lets be", func(_ *driver.Message, n uint64) fate {
-			if n%4 == 3 {
-				return refuse
-			}
-			return pass
-		}, []string{"--rate", "max", "--messages", "50", "--in-flight", "5", "--slo", "failed <= 11"}, Refused, "(limit 22 % of what was sent (limits.failed))"},
-		{"a driver that completes twice", func(_ *driver.Message, n uint64) fate {
-			if n == 7 {
-				return twice
-			}
-			return pass
-		}, nil, Failed, "driver broke its contract"},
+		{"messages that are refused", eachFourth, nil, Refused, "suspect failed messages: 12 of 50 messages failed (24 %) (limit 0 % of what was sent (limits.failed)) The system did not carry the load. The most frequent error, 12 times: overloaded: system overloaded: no room."},
+		{"messages that are never confirmed", eighth(swallow), []string{"--rate", "500/s", "--measure", "100ms", "--drain", "100ms"}, Refused, "1 of 50 messages were never confirmed (2 %)"},
+		{"as many refused as the scenario lets be", eachFourth, []string{"--rate", "max", "--messages", "50", "--in-flight", "5", "--limits.failed", "24%"}, OK, "the system failed 12 of 50 messages"},
+		{"as many refused as an objective lets be", eachFourth, []string{"--rate", "max", "--messages", "50", "--in-flight", "5", "--slo", "failed <= 24%"}, OK, "the system failed 12 of 50 messages"},
+		{"more refused than an objective lets be", eachFourth, []string{"--rate", "max", "--messages", "50", "--in-flight", "5", "--slo", "failed <= 11"}, Refused, "(limit 22 % of what was sent (limits.failed))"},
+		{"a driver that completes twice", eighth(twice), nil, Failed, "driver broke its contract"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -336,7 +308,7 @@ const (
 
 // broken0 is driver chan with producers that do what odd says of the n-th
 // message, counting from 0.
-func broken0(odd func(m *driver.Message, n uint64) fate) driver.Definition {
+func broken0(odd func(n uint64) fate) driver.Definition {
 	d := channel.Definition()
 	d.Name = "odd"
 	inner := d.New
@@ -347,7 +319,7 @@ func broken0(odd func(m *driver.Message, n uint64) fate) driver.Definition {
 
 type oddConfig struct {
 	driver.Config
-	odd func(*driver.Message, uint64) fate
+	odd func(uint64) fate
 }
 
 func (c *oddConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
@@ -359,7 +331,7 @@ func (c *oddConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, erro
 type oddConn struct {
 	driver.Conn
 	driver.Backlogger
-	odd func(*driver.Message, uint64) fate
+	odd func(uint64) fate
 }
 
 func (c *oddConn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
@@ -371,7 +343,7 @@ func (c *oddConn) Producer(ctx context.Context, spec driver.ProducerSpec, done d
 
 type oddProducer struct {
 	driver.Producer
-	odd     func(*driver.Message, uint64) fate
+	odd     func(uint64) fate
 	done    driver.Completer
 	n       uint64
 	also    atomic.Pointer[driver.Message] // a copy that was sent beside a message
@@ -382,7 +354,7 @@ type oddProducer struct {
 }
 
 func (p *oddProducer) Publish(ctx context.Context, m *driver.Message) {
-	f := p.odd(m, p.n)
+	f := p.odd(p.n)
 	p.n++
 	switch f {
 	case lose:

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/fleet/survey"
+	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/pace"
@@ -76,63 +77,72 @@ func printed(v any, path string) []string {
 	return []string{path}
 }
 
-// documented returns the fields of each section of docs/formats/verbs.md, by
-// the verb.
+// documented returns the fields of each section "weir VERB --json" of docs/formats, by the verb.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
-	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "formats", "verbs.md")))(t)
 	code := regexp.MustCompile("`([^`]+)`")
 	out := map[string][]string{}
-	verb := ""
-	for line := range strings.Lines(string(page)) {
-		if head, ok := strings.CutPrefix(line, "## weir "); ok {
-			verb, _, _ = strings.Cut(strings.TrimSpace(head), " --json")
-		}
-		if cells := strings.Split(line, "|"); verb != "" && len(cells) > 2 {
-			for _, m := range code.FindAllStringSubmatch(cells[1], -1) {
-				out[verb] = append(out[verb], m[1])
+	for _, page := range []string{"verbs.md", "compare.md", "history.md"} {
+		verb := ""
+		for line := range strings.Lines(string(must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "formats", page)))(t))) {
+			if head, ok := strings.CutPrefix(line, "## weir "); ok {
+				verb, _, _ = strings.Cut(strings.TrimSpace(head), " --json")
+			}
+			if cells := strings.Split(line, "|"); verb != "" && len(cells) > 2 {
+				for _, m := range code.FindAllStringSubmatch(cells[1], -1) {
+					out[verb] = append(out[verb], m[1])
+				}
 			}
 		}
 	}
 	return out
 }
 
-func TestThePageListsVerbJSON(t *testing.T) {
+// allDocumented checks that docs/formats lists all that a verb printed in JSON, and returns that.
+func allDocumented(t *testing.T, verb, text string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("weir %s --json prints no JSON: %v", verb, err)
+	}
+	listed := documented(t)[verb]
+	for _, path := range printed(v, "") {
+		if !slices.Contains(listed, path) && !slices.Contains(listed, strings.TrimSuffix(path, "[]")) && !strings.HasPrefix(path, "host.") && !strings.Contains(path, "labels") {
+			t.Errorf("weir %s --json prints %s, which docs/formats does not list", verb, path)
+		}
+	}
+	return v
+}
+
+func TestThePagesListVerbJSON(t *testing.T) {
 	t.Parallel()
 	page := documented(t)
 	for verb, prints := range map[string]reflect.Type{
 		"drivers": reflect.TypeFor[view.DriverList](), "doctor": reflect.TypeFor[view.Diagnosis](),
 		"version": reflect.TypeFor[buildinfo.Versions](), "calibrate": reflect.TypeFor[selftest.Calibration](),
 		"fleet status": reflect.TypeFor[survey.Status](), "fleet doctor": reflect.TypeFor[survey.Diagnosis](),
+		"compare": reflect.TypeFor[compare.Comparison](), "history": reflect.TypeFor[history.History](),
 	} {
 		want := fields(prints, "")
 		got := slices.DeleteFunc(page[verb], func(f string) bool { return f == "figures" }) // of which null is said
 		slices.Sort(want)
 		slices.Sort(got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("docs/formats/verbs.md, weir %s --json (-prints +documented):\n%s", verb, diff)
-		}
+		golden.Equal(t, want, got, "docs/formats, weir %s --json", verb)
 	}
 }
 
-func TestThePageListsAllPrintedJSON(t *testing.T) {
-	page := documented(t)
+func TestThePagesListAllPrintedJSON(t *testing.T) {
+	shown := map[string]string{"compare": compared(t, "--json"), "history": remembered(t, "--json")}
 	for _, verb := range []string{"drivers", "doctor", "version"} {
 		code, stdout, stderr := do(t, World{Drivers: all.Definitions()}, verb, "--json")
 		if code != int(OK) || stderr.String() != "" {
 			t.Fatalf("weir %s --json: exit code %d, %s", verb, code, stderr)
 		}
-		var v map[string]any
-		if err := json.Unmarshal([]byte(stdout.String()), &v); err != nil {
-			t.Fatalf("weir %s --json prints no JSON: %v", verb, err)
-		}
-		if want := "weir." + verb + "/v1"; v["schema"] != want {
-			t.Errorf("weir %s --json: schema %v; want %s", verb, v["schema"], want)
-		}
-		for _, path := range printed(v, "") {
-			if !slices.Contains(page[verb], path) && !strings.HasPrefix(path, "host.") {
-				t.Errorf("weir %s --json prints %s, which docs/formats/verbs.md does not list", verb, path)
-			}
+		shown[verb] = stdout.String()
+	}
+	for verb, text := range shown {
+		if got, want := allDocumented(t, verb, text)["schema"], "weir."+verb+"/v1"; got != want {
+			t.Errorf("weir %s --json: schema %v; want %s", verb, got, want)
 		}
 	}
 }
