@@ -272,13 +272,8 @@ func sent(t failer, r *Recorder, at int64, own *Snapshot) (*Interval, *Extremes)
 	for p, n := range r.freed {
 		now.Kinds[SendBlocked][p].Add(0, n)
 	}
-	b, err := json.Marshal(iv)
-	if err == nil {
-		err = json.Unmarshal(b, got)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(iv))(t)
+	must.Do(t, json.Unmarshal(b, got))
 	e := now.Extremes()
 	*own = now
 	return got, &e

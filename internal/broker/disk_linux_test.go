@@ -115,13 +115,8 @@ func TestSlowDiskDelaysServer(t *testing.T) {
 	flush := func(process string) time.Duration {
 		t.Helper()
 		began := time.Now()
-		f, err := os.Create(filepath.Join(dataOf(r, process), "file"))
-		if err == nil {
-			err = errors.Join(f.Sync(), f.Close())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Create(filepath.Join(dataOf(r, process), "file")))(t)
+		must.Do(t, errors.Join(f.Sync(), f.Close()))
 		return time.Since(began)
 	}
 	flush("server-1")

@@ -33,13 +33,8 @@ type prose struct {
 
 func proseOf(t *testing.T) (p prose) {
 	t.Helper()
-	b, err := os.ReadFile("../../docs/results/prose.yaml")
-	if err == nil {
-		err = yaml.Unmarshal(b, &p)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("../../docs/results/prose.yaml"))(t)
+	must.Do(t, yaml.Unmarshal(b, &p))
 	return p
 }
 

@@ -11,13 +11,15 @@ import (
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/must"
-	"github.com/weirmq/weir/internal/natsd"
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/quantity"
@@ -30,30 +32,7 @@ import (
 func meeting(t *testing.T) string {
 	t.Helper()
 	needs.Time(t)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	address, ended := make(chan []string, 1), make(chan error, 1)
-	dir := t.TempDir()
-	go func() {
-		ended <- natsd.Run(ctx, natsd.Options{Dir: dir}, func(a []string) { address <- a }, slog.New(slog.DiscardHandler))
-	}()
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case <-ended:
-		case <-time.After(time.Minute):
-			t.Error("the server has not ended")
-		}
-	})
-	select {
-	case a := <-address:
-		return a[0]
-	case err := <-ended:
-		ended <- nil
-		t.Fatal(err)
-	case <-time.After(time.Minute):
-		t.Fatal("the server is not ready")
-	}
-	return ""
+	return natsdtest.Start(t, func(o *natsserver.Options) { o.JetStream, o.StoreDir = true, t.TempDir() }).ClientURL()
 }
 
 // agents starts agents with those names at a NATS server, each with the clock error in wrong, or the host's

@@ -86,13 +86,8 @@ func TestSpinnersEndWhenDisturberIsKilled(t *testing.T) {
 	needs.Time(t)
 	cmd := exec.CommandContext(t.Context(), self(t))
 	cmd.Env = append(os.Environ(), role+"=yes")
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "started\n" {
 		t.Fatalf("%q, %v", line, err)
 	}

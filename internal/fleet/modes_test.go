@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -17,35 +18,14 @@ import (
 	drivernats "github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/internal/must"
-	"github.com/weirmq/weir/internal/natsd"
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/measure"
 )
 
 // server starts a NATS server in this process for as long as the test.
 func server(t *testing.T) string {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ready := make(chan []string, 1)
-	done := make(chan error, 1)
-	dir := t.TempDir()
-	d := &diary{}
-	go func() { done <- natsd.Run(ctx, natsd.Options{Dir: dir}, func(a []string) { ready <- a }, d.log()) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	select {
-	case a := <-ready:
-		return a[0]
-	case err := <-done:
-		done <- err
-		t.Fatal(err)
-	case <-time.After(patience):
-		t.Fatal("the server is not ready")
-	}
-	return ""
+	return natsdtest.Start(t, func(o *natsserver.Options) { o.JetStream, o.StoreDir = true, t.TempDir() }).ClientURL()
 }
 
 func TestFleetClosedLoopSendsExactCount(t *testing.T) {

@@ -65,29 +65,19 @@ func TestSearchResumesWhereItStopped(t *testing.T) {
 	}
 	// What was cut short is long: it is shortened for the rest of this test.
 	path := filepath.Join(dir, "o", "scenario.yaml")
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "30s", "300ms")), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
+	must.Do(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "30s", "300ms")), 0o600))
 	was := must.Get(ReadSearch(dir, "o"))(t)
 	o = Options{Dir: dir, Out: "o"}
-	p, err = ResumeSearch(o, inputs(t, dir, ""), was)
-	if err == nil {
-		s, err = New(o, p)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	p = must.Get(ResumeSearch(o, inputs(t, dir, ""), was))(t)
+	s = must.Get(New(o, p))(t)
 	n := 0
 	for o := range s.All(t.Context(), nil) {
 		if n++; o.Probed == nil {
 			t.Fatalf("run %d: %v", n, o.Wrong())
 		}
 	}
-	was, err = ReadSearch(dir, "o")
+	was, err := ReadSearch(dir, "o")
 	if err != nil || n == 0 || len(was.Probes) != n || was.Probes[0].Dir != "001-100-2" || was.Answer.Stop == capacity.Unfinished {
 		t.Errorf("after %d runs: %+v, %v", n, was, err)
 	}
@@ -97,17 +87,8 @@ func TestSearchResumesWhereItStopped(t *testing.T) {
 func TestSeriesStopsOnWriteError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var s *Series
-	p, err := NewSearch(inputs(t, dir, searched))
-	if err == nil {
-		s, err = New(Options{Dir: dir, Out: "o"}, p)
-	}
-	if err == nil {
-		err = os.Mkdir(filepath.Join(dir, "o", "capacity.json.new"), 0o700)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{Dir: dir, Out: "o"}, must.Get(NewSearch(inputs(t, dir, searched)))(t)))(t)
+	must.Do(t, os.Mkdir(filepath.Join(dir, "o", "capacity.json.new"), 0o700))
 	n := 0
 	for range s.All(t.Context(), nil) {
 		n++
@@ -173,14 +154,8 @@ func TestSuiteResumesWhereItStopped(t *testing.T) {
 	of := must.Get(suite.Parse("own.yaml", text("60s")))(t)
 	o := Options{Dir: dir, Out: "o"}
 	stop := stopping(&o, 2)
-	var s *Series
-	x, err := NewSuite(inputs(t, dir, ""), of, suite.Choice{Scale: 1})
-	if err == nil {
-		s, err = New(o, x)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(NewSuite(inputs(t, dir, ""), of, suite.Choice{Scale: 1}))(t)
+	s := must.Get(New(o, x))(t)
 	var lines []bool
 	for row := range s.All(t.Context(), stop) {
 		lines = append(lines, row.Line != nil)
@@ -193,13 +168,8 @@ func TestSuiteResumesWhereItStopped(t *testing.T) {
 	was, _ := must.Two(ReadSuite(dir, "o"))(t)
 	var names []string
 	o = Options{Dir: dir, Out: "o"}
-	x, err = ResumeSuite(o, inputs(t, dir, ""), was)
-	if err == nil {
-		s, err = New(o, x)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	x = must.Get(ResumeSuite(o, inputs(t, dir, ""), was))(t)
+	s = must.Get(New(o, x))(t)
 	for row := range s.All(t.Context(), nil) {
 		names = append(names, filepath.Base(row.Dir))
 	}

@@ -35,13 +35,8 @@ func TestSeriesResumesWhereItStopped(t *testing.T) {
 		}
 		if out.Number == 2 {
 			file := filepath.Join(dir, out.Dir, result.FileResult)
-			b, err := os.ReadFile(file)
-			if err == nil {
-				err = os.WriteFile(file, []byte(strings.Replace(string(b), `"interrupted": false`, `"interrupted": true`, 1)), 0o600)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(file))(t)
+			must.Do(t, os.WriteFile(file, []byte(strings.Replace(string(b), `"interrupted": false`, `"interrupted": true`, 1)), 0o600))
 			break
 		}
 	}

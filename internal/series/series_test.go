@@ -154,13 +154,8 @@ func TestRoundsContinueUntilSufficient(t *testing.T) {
 		t.Errorf("%v; want two rounds, %v", got, want)
 	}
 	appended := func() *Repeats {
-		p, err := Append(filepath.Join(dir, "m"), "m")
-		if err == nil {
-			err = p.Resolve(inputs(t, dir, ""), scenario.Override{Path: "repeat", Value: "1"})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(Append(filepath.Join(dir, "m"), "m"))(t)
+		must.Do(t, p.Resolve(inputs(t, dir, ""), scenario.Override{Path: "repeat", Value: "1"}))
 		return p
 	}
 	if got := names(appended(), func([]result.Entry) bool { return false }, nil); len(got) > 0 {
