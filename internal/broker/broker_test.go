@@ -3,13 +3,11 @@
 package broker
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -181,33 +179,22 @@ func TestKilledSystemIsReported(t *testing.T) {
 func TestKillingWeirLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
-	self, _ := os.Executable()
-	weir := exec.Command(self)
-	weir.Env = append(os.Environ(), role+"=embedded")
-	out := must.Get(weir.StdoutPipe())(t)
-	must.Do(t, weir.Start())
-	said := bufio.NewScanner(out)
-	said.Scan()
-	if !strings.HasPrefix(said.Text(), "true") {
+	cmd, said := weirThat(t, "embedded", t.TempDir())
+	if !said.Scan() || !strings.HasPrefix(said.Text(), "true") {
 		t.Fatalf("weir said %q", said.Text())
 	}
 	said.Scan()
 	address := strings.TrimPrefix(said.Text(), "nats://")
 	folders(t, 1)
-	_ = weir.Process.Kill()
-	_ = weir.Wait()
-	for range 12_000 {
+	_ = cmd.Process.Kill()
+	untilGone(t, filepath.Join(os.TempDir(), "weir-*"))
+	until(t, "the server is gone", func() bool {
 		c, err := net.Dial("tcp", address)
-		left, _ := filepath.Glob(filepath.Join(os.TempDir(), "weir-*"))
-		if err != nil && len(left) == 0 {
-			return
-		}
 		if err == nil {
 			_ = c.Close()
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Errorf("a minute after kill -9 of weir its server or its folder is still there")
+		return err != nil
+	})
 }
 
 func TestUnsupportedNodeCountRejectedBeforeStart(t *testing.T) {

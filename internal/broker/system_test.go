@@ -98,6 +98,7 @@ func TestFailedSystemStartExplainsAndCleansUp(t *testing.T) {
 		{"a number of nodes that makes no system", "fake", "fake cannot form a system of 4 nodes (1, 2, 3)", func(s *Serving) { s.Nodes = 4 }},
 		{"a setting that there is not", "fake", `fake has no setting "mod", did you mean "mode"? (mode)`, func(s *Serving) { s.Settings = map[string]string{"mod": "x"} }},
 		{"what is not installed", "fake", "fake is not installed (weir broker install fake)", func(s *Serving) { s.Cache = t.TempDir() }},
+		{"ports that others take again and again", "hopeless", "address already in use", nil},
 		{"no binary", "fake", "no such file", func(s *Serving) { s.Self = "/nowhere" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -166,14 +167,6 @@ func TestPortTakenBeforeBindIsReplaced(t *testing.T) {
 	if order, _ := os.ReadFile(filepath.Join(r.Dir, "server-1", "order")); string(order) != "after\n" {
 		t.Errorf("what comes after ran as %q", order)
 	}
-}
-
-func TestPortRetriesAreBounded(t *testing.T) {
-	_, err := StartSystem(t.Context(), serving(t, "hopeless", 1))
-	if !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), "server-1 ended: exit status 1: ") || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("StartSystem: %v; want ErrStart and whose address is in use", err)
-	}
-	folders(t, 0)
 }
 
 // An eventLog records server events.
@@ -392,6 +385,15 @@ func weirThat(t *testing.T, what, cache string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, bufio.NewScanner(out)
 }
 
+// untilGone waits until no file has a name of that pattern.
+func untilGone(t *testing.T, pattern string) {
+	t.Helper()
+	until(t, pattern+" is gone", func() bool {
+		left, _ := filepath.Glob(pattern)
+		return len(left) == 0
+	})
+}
+
 // fakes returns the serving descendants of a process.
 func fakes(pid int) []int {
 	var out []int
@@ -426,14 +428,8 @@ func TestKillingWeirRemovesServersAndFolders(t *testing.T) {
 			folders(t, 1)
 			_ = cmd.Process.Kill()
 			until(t, "the servers are gone", func() bool { return !slices.ContainsFunc(pids, alive) })
-			until(t, "the folder is gone", func() bool {
-				left, _ := filepath.Glob(filepath.Join(os.TempDir(), "weir-*"))
-				return len(left) == 0
-			})
-			until(t, "nothing is kept", func() bool {
-				left, _ := filepath.Glob(filepath.Join(s.Cache, "running", "*"))
-				return len(left) == 0
-			})
+			untilGone(t, filepath.Join(os.TempDir(), "weir-*"))
+			untilGone(t, filepath.Join(s.Cache, "running", "*"))
 		})
 	}
 }
@@ -471,10 +467,7 @@ func TestKillingAllWeirProcessesStopsServers(t *testing.T) {
 		}
 	}
 	until(t, "the servers are gone", func() bool { return !slices.ContainsFunc(servers, alive) })
-	until(t, "the folder is gone", func() bool {
-		left, _ := filepath.Glob(filepath.Join(os.TempDir(), "weir-*"))
-		return len(left) == 0
-	})
+	untilGone(t, filepath.Join(os.TempDir(), "weir-*"))
 }
 
 func TestKeptSystemStaysUntilDown(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/protocol"
@@ -272,34 +271,4 @@ func TestAbandonedSystemStart(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s.over(t, 1)
-}
-
-func TestServerDeathIsAgentEvent(t *testing.T) {
-	t.Parallel()
-	s := &shop{}
-	w, run := hosted(t, strings.Replace(servedRun, "measure: 500ms", "measure: 3s", 1), s.may)
-	s.mu.Lock()
-	happened := s.happened
-	s.mu.Unlock()
-	var mu sync.Mutex
-	var events []engine.Event
-	run.Config.OnEvent = func(e engine.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		if e.Kind == "phase" && len(events) == 0 {
-			happened(agent.Happening{MonotonicNS: w.clock.Monotonic(), Text: "server-1 ended: signal: killed"})
-		}
-		events = append(events, e)
-	}
-	w.do(t, run)
-	mu.Lock()
-	defer mu.Unlock()
-	if !slices.ContainsFunc(events, func(e engine.Event) bool {
-		return e.Kind == "server" && strings.Contains(e.Text, "b: server-1 ended: signal: killed") && e.At >= 0 && e.At < int64(patience)
-	}) {
-		t.Errorf("told %+v", events)
-	}
-	if err := w.End(t.Context(), "b", "r"); err != nil {
-		t.Error(err)
-	}
 }
