@@ -188,7 +188,7 @@ func TestKillingWeirLeavesNothing(t *testing.T) {
 	folders(t, 1)
 	_ = cmd.Process.Kill()
 	untilGone(t, filepath.Join(os.TempDir(), "weir-*"))
-	until(t, "the server is gone", func() bool {
+	must.Until(t, "the server is gone", func() bool {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = c.Close()

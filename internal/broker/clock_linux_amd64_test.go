@@ -36,7 +36,7 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 	}
 	want := func(first time.Duration) {
 		t.Helper()
-		until(t, fmt.Sprintf("the clock of the first server is %v apart", first), func() bool { return apart(t, r.Address[0]) == first })
+		must.Until(t, fmt.Sprintf("the clock of the first server is %v apart", first), func() bool { return apart(t, r.Address[0]) == first })
 		if got := apart(t, r.Address[1]); got != 0 {
 			t.Errorf("the clock of the second server is %v apart", got)
 		}
@@ -59,7 +59,7 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 	order(OrderClock, time.Hour)
 	order(OrderKill, 0)
 	order(OrderStart, 0)
-	until(t, "the server answers", func() bool {
+	must.Until(t, "the server answers", func() bool {
 		c, err := net.Dial("tcp", r.Address[0])
 		if err == nil {
 			_ = c.Close()

@@ -379,15 +379,3 @@ func noProc() bool {
 	_, err := os.Stat("/proc/self/stat")
 	return err != nil
 }
-
-// until waits for a condition that must become true.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !is() {
-		if time.Now().After(deadline) {
-			t.Fatalf("after 30 s it is still not so that %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}

@@ -543,13 +543,13 @@ func TestInterruptedInstallLeavesNothing(t *testing.T) {
 			t.Fatalf("weir said %q", said.Text())
 		}
 		var pids []int
-		until(t, "go runs", func() bool { pids = descendants(cmd.Process.Pid); return len(pids) >= 5 })
+		must.Until(t, "go runs", func() bool { pids = descendants(cmd.Process.Pid); return len(pids) >= 5 })
 		if len(left(cache)) != 1 {
 			t.Errorf("under way: %q", left(cache))
 		}
 		_ = cmd.Process.Kill()
-		until(t, "the processes are gone", func() bool { return !slices.ContainsFunc(pids[1:], alive) })
-		until(t, "the folder is gone", func() bool { return len(left(cache)) == 0 })
+		must.Until(t, "the processes are gone", func() bool { return !slices.ContainsFunc(pids[1:], alive) })
+		must.Until(t, "the folder is gone", func() bool { return len(left(cache)) == 0 })
 	})
 }
 

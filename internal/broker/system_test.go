@@ -194,7 +194,7 @@ func (l *eventLog) texts() []string {
 // want waits until the given events have been reported.
 func (l *eventLog) want(t *testing.T, want ...string) {
 	t.Helper()
-	until(t, "all has been told", func() bool { return len(l.texts()) >= len(want) })
+	must.Until(t, "all has been told", func() bool { return len(l.texts()) >= len(want) })
 	golden.Equal(t, want, l.texts(), "told")
 }
 
@@ -388,7 +388,7 @@ func weirThat(t *testing.T, what, cache string) (*exec.Cmd, *bufio.Scanner) {
 // untilGone waits until no file has a name of that pattern.
 func untilGone(t *testing.T, pattern string) {
 	t.Helper()
-	until(t, pattern+" is gone", func() bool {
+	must.Until(t, pattern+" is gone", func() bool {
 		left, _ := filepath.Glob(pattern)
 		return len(left) == 0
 	})
@@ -424,10 +424,10 @@ func TestKillingWeirRemovesServersAndFolders(t *testing.T) {
 				t.Fatalf("weir said %q", said.Text())
 			}
 			var pids []int
-			until(t, "a server runs", func() bool { pids = fakes(cmd.Process.Pid); return len(pids) > 0 })
+			must.Until(t, "a server runs", func() bool { pids = fakes(cmd.Process.Pid); return len(pids) > 0 })
 			folders(t, 1)
 			_ = cmd.Process.Kill()
-			until(t, "the servers are gone", func() bool { return !slices.ContainsFunc(pids, alive) })
+			must.Until(t, "the servers are gone", func() bool { return !slices.ContainsFunc(pids, alive) })
 			untilGone(t, filepath.Join(os.TempDir(), "weir-*"))
 			untilGone(t, filepath.Join(s.Cache, "running", "*"))
 		})
@@ -466,7 +466,7 @@ func TestKillingAllWeirProcessesStopsServers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	until(t, "the servers are gone", func() bool { return !slices.ContainsFunc(servers, alive) })
+	must.Until(t, "the servers are gone", func() bool { return !slices.ContainsFunc(servers, alive) })
 	untilGone(t, filepath.Join(os.TempDir(), "weir-*"))
 }
 
@@ -500,7 +500,7 @@ func TestKeptSystemStaysUntilDown(t *testing.T) {
 	if alive(k.Processes[0].Pids[0]) {
 		t.Error("a server is left")
 	}
-	until(t, "the keeper has ended", func() bool { return !alive(k.Keeper) }) // released its lock just now
+	must.Until(t, "the keeper has ended", func() bool { return !alive(k.Keeper) }) // released its lock just now
 	if was, err := down(); was || err != nil {
 		t.Errorf("Down of what is not up: %v, %v", was, err)
 	}
@@ -513,8 +513,8 @@ func TestKilledKeeperStopsItsServers(t *testing.T) {
 	s := serving(t, "fake", 1)
 	k := must.Get(Keep(t.Context(), s))(t)
 	_ = syscall.Kill(k.Keeper, syscall.SIGKILL)
-	until(t, "the server is gone", func() bool { return !alive(k.Processes[0].Pids[0]) })
-	until(t, "the lock is free", func() bool { k, _ := KeptNamed(s.Cache, "fake"); return k != nil && !k.Up })
+	must.Until(t, "the server is gone", func() bool { return !alive(k.Processes[0].Pids[0]) })
+	must.Until(t, "the lock is free", func() bool { k, _ := KeptNamed(s.Cache, "fake"); return k != nil && !k.Up })
 	if was, err := Down(t.Context(), s.Cache, "fake"); !was || err != nil {
 		t.Errorf("Down: %v, %v", was, err)
 	}
@@ -530,7 +530,7 @@ func TestKeptSystemExitIsReported(t *testing.T) {
 	s := serving(t, "fake", 1)
 	k := must.Get(Keep(t.Context(), s))(t)
 	_ = syscall.Kill(k.Processes[0].Pids[0], syscall.SIGKILL)
-	until(t, "it says that it ended", func() bool { k, _ := KeptNamed(s.Cache, "fake"); return k != nil && k.Ended != "" && !k.Up })
+	must.Until(t, "it says that it ended", func() bool { k, _ := KeptNamed(s.Cache, "fake"); return k != nil && k.Ended != "" && !k.Up })
 	folders(t, 0)
 	if was, err := Down(t.Context(), s.Cache, "fake"); !was || err != nil {
 		t.Errorf("Down: %v, %v", was, err)

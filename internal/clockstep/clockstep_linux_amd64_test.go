@@ -248,9 +248,9 @@ func TestAStoppedProcessStays(t *testing.T) {
 	c.ask()
 	pid := c.cmd.Process.Pid
 	must.Do(t, unix.Kill(pid, unix.SIGSTOP))
-	until(t, "it stands", func() bool { return states(t, pid) == "T" })
+	must.Until(t, "it stands", func() bool { return states(t, pid) == "T" })
 	c.step(time.Hour)
-	until(t, "it stands again", func() bool { return states(t, pid) == "T" })
+	must.Until(t, "it stands again", func() bool { return states(t, pid) == "T" })
 	must.Do(t, unix.Kill(pid, unix.SIGCONT))
 	c.ask()
 }
@@ -276,13 +276,13 @@ func TestStopDuringStepIsKept(t *testing.T) {
 		if err := <-stopped; err != nil {
 			t.Fatal(err)
 		}
-		until(t, "it stands", func() bool { return states(t, pid) == "T" })
+		must.Until(t, "it stands", func() bool { return states(t, pid) == "T" })
 		time.Sleep(2 * time.Millisecond)
 		if got := states(t, pid); got != "T" {
 			t.Fatalf("stop %d: its threads are in states %s", i, got)
 		}
 		must.Do(t, unix.Kill(pid, unix.SIGCONT))
-		until(t, "it goes on", func() bool { return !strings.Contains(states(t, pid), "T") })
+		must.Until(t, "it goes on", func() bool { return !strings.Contains(states(t, pid), "T") })
 	}
 	must.Do(t, c.in.Close())
 	if said, err := c.out.ReadString('\n'); err != nil || said != "fine\n" {
@@ -306,15 +306,6 @@ func states(t *testing.T, pid int) string {
 	}
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), "")
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not so after 5 s: %s", what)
-		}
-	}
 }
 
 // TestExitDuringStepIsDetected lets a process die at about the instant of a step. Its parent sees

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/ledger"
@@ -18,13 +19,13 @@ import (
 // counts after the last.
 func TestAReportCountsOnce(t *testing.T) {
 	t.Parallel()
-	log := &diary{}
+	log := &fleettest.Diary{}
 	r := benchRun(t, benchAgents)
 	var texts []string
 	r.Config.OnEvent = func(e engine.Event) { texts = append(texts, e.Text) }
 	confirmed := uint64(0)
 	r.Config.OnInterval = func(iv *measure.Interval) { confirmed += iv.Counters[measure.Measure].Confirmed }
-	d := benchDrive(t, &Fleet{limited: hub.NewLimitedLog(log.log()), session: "s", clock: pace.NewClock()}, r, benchAgents)
+	d := benchDrive(t, &Fleet{limited: hub.NewLimitedLog(log.Log()), session: "s", clock: pace.NewClock()}, r, benchAgents)
 	d.begunFor(t)
 	for i := range benchAgents {
 		if i != 3 { // so that nobody else's seconds are waited for
@@ -35,7 +36,7 @@ func TestAReportCountsOnce(t *testing.T) {
 		t.Helper()
 		x := &protocol.Report{Agent: agentOf(3), Seq: seq, At: int64(seq) * 1e9, Final: final}
 		if final == nil {
-			x.Interval = *measuredIn(int(seq))
+			x.Interval = *fleettest.MeasuredIn(int(seq))
 		}
 		whole := must.Get(new(protocol.ReportEncoder).Encode(x))(t)
 		for _, p := range protocol.Split(seq, whole, 100) {
@@ -88,15 +89,7 @@ func TestAReportCountsOnce(t *testing.T) {
 		t.Errorf("%d events about what was refused, want %d", len(texts), mostRefused)
 	}
 	d.f.limited.End()
-	log.has(t, "more lines like this were left out", "from=stranger", "lines=990")
-}
-
-// measuredIn is what an agent measured in its nth second.
-func measuredIn(n int) *measure.Interval {
-	iv := &measure.Interval{From: int64(n-1) * 1e9, To: int64(n) * 1e9}
-	iv.Kinds[measure.E2EService][measure.Measure].Add(int64(n)*1000, uint64(n))
-	iv.Counters[measure.Measure].Confirmed = uint64(n)
-	return iv
+	log.Has(t, "more lines like this were left out", "from=stranger", "lines=990")
 }
 
 // What is not a ledger of this run is refused.

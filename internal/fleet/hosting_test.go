@@ -121,7 +121,7 @@ func (s *shop) may(a *agent.Agent) {
 // over waits until all that was started is ended.
 func (s *shop) over(t *testing.T, started int) {
 	t.Helper()
-	until(t, "the end of what was started", func() bool {
+	must.Until(t, "the end of what was started", func() bool {
 		n, ended := s.counts()
 		return n == started && ended == n
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
@@ -22,7 +23,7 @@ import (
 // say: an agent that is slow to answer is told of later.
 func (w *world) tooFew(t *testing.T, n int, want ...string) {
 	t.Helper()
-	until(t, fmt.Sprintf("being told %q", want), func() bool {
+	must.Until(t, fmt.Sprintf("being told %q", want), func() bool {
 		err := w.Await(t.Context(), Want{Agents: n}, 3*time.Second)
 		if !errors.Is(err, ErrTooFew) {
 			t.Fatalf("%v, want ErrTooFew", err)
@@ -86,7 +87,7 @@ func TestJoinIsSingleUse(t *testing.T) {
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
 	w.door(t, "a", ownVersion, "")
-	w.diary.has(t, "join refused", admission.ErrReplayed.Error())
+	w.diary.Has(t, "join refused", admission.ErrReplayed.Error())
 	w.door(t, "b", ownVersion, strings.Repeat("0", 32), admission.ErrReplayed.Error())
 }
 
@@ -98,7 +99,7 @@ func TestAgentNamesAreUnique(t *testing.T) {
 	w.await(t, 1)
 	instance := w.of(t, "a").Instance
 	w.agent(t, "a")
-	w.diary.has(t, "join refused", "already has the name a ")
+	w.diary.Has(t, "join refused", "already has the name a ")
 	// The other agent is not involved in a run, and does not delay it.
 	exact(t, w.do(t, runOf(t, drivers, "run", "load: {rate: 1000/s}\nwarmup: 0s\nmeasure: 2500ms"+common)).Raw, 2500)
 	if m.opened != 1 {
@@ -110,7 +111,7 @@ func TestAgentNamesAreUnique(t *testing.T) {
 	}
 	// When the first has left, the second takes its place.
 	must.Do(t, first.stop())
-	until(t, "the second to be let in", func() bool { return w.Agents()[0].Instance != instance })
+	must.Until(t, "the second to be let in", func() bool { return w.Agents()[0].Instance != instance })
 }
 
 // An agent that is silent for some seconds, as on a busy host, keeps its place. One that leaves loses it at
@@ -184,8 +185,8 @@ func TestBusyAgentRejectsSecondRun(t *testing.T) {
 		done, err := w.Do(t.Context(), stop, r)
 		first <- outcome{done, err}
 	}()
-	until(t, "the first run to begin", func() bool { return w.busy(t, "a") == "first" && w.busy(t, "b") == "first" })
-	until(t, "being told that the agents are busy", func() bool {
+	must.Until(t, "the first run to begin", func() bool { return w.busy(t, "a") == "first" && w.busy(t, "b") == "first" })
+	must.Until(t, "being told that the agents are busy", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it would be asked again for jobLimit
 		defer cancel()
 		done, err := w.Do(ctx, nil, runOf(t, drivers, "second", yaml))
@@ -222,7 +223,7 @@ func TestAgentWaitsAndReconnects(t *testing.T) {
 	listen := w.hub.Addr()
 	address := w.address(t)
 	w.Close()
-	var notes diary
+	var notes fleettest.Diary
 	late := &world{Fleet: w.Fleet, drivers: drivers, diary: w.diary, agents: map[string]*running{}}
 	a := late.agent(t, "a", func(a *agent.Agent) {
 		a.Address = address
@@ -233,9 +234,9 @@ func TestAgentWaitsAndReconnects(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	notes.has(t, "no coordinator answers at")
+	notes.Has(t, "no coordinator answers at")
 	for range 2 {
-		f, err := Open(t.Context(), Options{Listen: listen, Keep: w.o.Keep, Dir: t.TempDir(), Version: ownVersion, Log: w.diary.log()})
+		f, err := Open(t.Context(), Options{Listen: listen, Keep: w.o.Keep, Dir: t.TempDir(), Version: ownVersion, Log: w.diary.Log()})
 		if err != nil {
 			t.Fatal(err)
 		}

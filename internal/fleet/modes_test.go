@@ -248,7 +248,7 @@ func TestARunIsStoppedBeforeItBegins(t *testing.T) {
 				t.Errorf("%v, %v; want context.Canceled", done, err)
 			}
 			close(held)
-			until(t, "the agents to be free", func() bool {
+			must.Until(t, "the agents to be free", func() bool {
 				return w.busy(t, "a") == "" && w.busy(t, "b") == ""
 			})
 			m.marks()

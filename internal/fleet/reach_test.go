@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/must"
@@ -181,7 +182,7 @@ func TestUninvolvedAgentCannotReadJob(t *testing.T) {
 			t.Fatal("the scenario has no mark")
 		}
 		w.do(t, r)
-		until(t, "the orders to be heard", func() bool {
+		must.Until(t, "the orders to be heard", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return heard[protocol.OrdersPrefix+w.session] > 0 && heard["job"] >= jobs
@@ -220,7 +221,7 @@ func TestPeerCannotFloodCoordinatorLog(t *testing.T) {
 		t.Errorf("%d lines about %d refusals", lines, 2*each)
 	}
 	w.limited.End()
-	w.diary.has(t, "challenge refused: more lines like this were left out", "from="+id, "lines=")
+	w.diary.Has(t, "challenge refused: more lines like this were left out", "from="+id, "lines=")
 }
 
 // It does not retry forever.
@@ -229,7 +230,7 @@ func TestAgentWithWrongSchemeExits(t *testing.T) {
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
 	for _, scheme := range []string{admission.SchemeNATS, admission.SchemeTLS} {
-		a := &agent.Agent{Address: admission.Address{Scheme: scheme, Host: w.hub.Addr()}, Name: "a", Log: w.diary.log(), Clock: w.agent(t, "ok-"+scheme).Clock}
+		a := &agent.Agent{Address: admission.Address{Scheme: scheme, Host: w.hub.Addr()}, Name: "a", Log: w.diary.Log(), Clock: w.agent(t, "ok-"+scheme).Clock}
 		if err := a.Run(t.Context()); !errors.Is(err, admission.ErrScheme) {
 			t.Errorf("%s://: %v; want %v", scheme, err, admission.ErrScheme)
 		}
@@ -241,8 +242,8 @@ func TestForeignBeaconsCannotFloodAgentLog(t *testing.T) {
 	t.Parallel()
 	at := must.Get(admission.Parse(server(t)))(t)
 	nc, _ := dial(t, at, "stranger")
-	var notes diary
-	w := &world{diary: &diary{}, agents: map[string]*running{}}
+	var notes fleettest.Diary
+	w := &world{diary: &fleettest.Diary{}, agents: map[string]*running{}}
 	a := w.agent(t, "a", func(a *agent.Agent) {
 		a.Address = at
 		a.Note = func(format string, args ...any) { _, _ = fmt.Fprintf(&notes, format+"\n", args...) }
@@ -252,9 +253,9 @@ func TestForeignBeaconsCannotFloodAgentLog(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	notes.has(t, "connected to")
+	notes.Has(t, "connected to")
 	const beacons = 500
-	until(t, "the agent to tell of strangers", func() bool {
+	must.Until(t, "the agent to tell of strangers", func() bool {
 		for i := range beacons { // one may come before the agent listens
 			b := protocol.Encode(protocol.Beacon{Session: fmt.Sprint("s", i), Version: fmt.Sprint("v", i), Host: "h\x1b[2J"})
 			must.Do(t, nc.Publish(protocol.BeaconSubject, b))

@@ -7,13 +7,14 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/must"
 )
 
 // What a killed coordinator left is kept for a week.
 func TestOldCoordinatorStreamsAreRemoved(t *testing.T) {
 	t.Parallel()
-	dir, keep := t.TempDir(), keepOf(t)
+	dir, keep := t.TempDir(), fleettest.Keep(t)
 	first := must.Get(Open(t.Context(), Options{Keep: keep, Dir: dir, Version: ownVersion}))(t)
 	first.cancel()
 	first.side.Wait()

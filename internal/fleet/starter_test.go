@@ -50,7 +50,7 @@ func TestHostingAgentRunsNoClients(t *testing.T) {
 
 	run := runOf(t, drivers, "r1", strings.Replace(servedRun, "measure: 500ms", "measure: 2s", 1))
 	up := must.Get(w.Bring(t.Context(), "bk", run, quiet))(t)
-	until(t, "the agent to say that it is busy", func() bool { return w.busy(t, "bk") == "r1" })
+	must.Until(t, "the agent to say that it is busy", func() bool { return w.busy(t, "bk") == "r1" })
 	s.mu.Lock()
 	happened, began := s.happened, make(chan engine.Event, 16)
 	s.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/latch"
@@ -20,39 +21,14 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// refusals are the violations that a server told a client of.
-type refusals struct {
-	mu  sync.Mutex
-	all []string
-}
-
-func (r *refusals) option() nats.Option {
-	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.all = append(r.all, strings.ToLower(err.Error()))
-	})
-}
-
-func (r *refusals) of(subject string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.all {
-		if strings.Contains(s, "permissions violation") && strings.Contains(s, strings.ToLower(subject)) {
-			return true
-		}
-	}
-	return false
-}
-
 // Unexpected messages from somebody with access are refused and reported, without disturbing a run in
 // progress.
 func TestUnexpectedMessagesAreIgnored(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := fleetOf(t, 2, drivers)
-	refused := &refusals{}
-	nc, id := dial(t, w.address(t), "stranger", refused.option())
+	refused := &fleettest.Refusals{}
+	nc, id := dial(t, w.address(t), "stranger", refused.Option())
 	r := runOf(t, drivers, "run", "topology: {producers: 4, consumers: 4, subscriptions: 2}\nload: {rate: 1000/s}\nwarmup: 500ms\nmeasure: 1h"+common)
 	begun := make(chan struct{})
 	var once sync.Once
@@ -83,7 +59,7 @@ func TestUnexpectedMessagesAreIgnored(t *testing.T) {
 	for _, subject := range []string{
 		protocol.BeaconSubject, protocol.OrdersPrefix + w.session, protocol.OrderSubject(a, "job"), protocol.StandingSubject(w.session, a), protocol.ReportSubject(w.session, "run", a), protocol.DoorSubject(w.session, a, "join"),
 	} {
-		until(t, "a refusal to publish "+subject, func() bool { return refused.of(subject) })
+		must.Until(t, "a refusal to publish "+subject, func() bool { return refused.Said(`Publish to "` + subject + `"`) })
 	}
 	for _, words := range [][]string{
 		{"challenge refused", "malformed"},
@@ -101,7 +77,7 @@ func TestUnexpectedMessagesAreIgnored(t *testing.T) {
 		{"job refused", "is for agent b"},
 		{"job refused", "the agent is busy with run run"},
 	} {
-		w.diary.has(t, words...)
+		w.diary.Has(t, words...)
 	}
 	exact(t, w.do(t, runOf(t, drivers, "next", "topology: {producers: 4, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 500ms"+common)).Raw, 500)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -69,9 +70,9 @@ measure: 3s`+common)
 		if want == nil {
 			want = new(measure.Counts)
 		}
-		same(t, tag+", as the coordinator has it,", buckets(c), want)
+		fleettest.Same(t, tag+", as the coordinator has it,", buckets(c), want)
 		if got := written[tag]; got != nil {
-			same(t, tag+", as the coordinator wrote it,", got, want)
+			fleettest.Same(t, tag+", as the coordinator wrote it,", got, want)
 		} else if want.Total() > 0 {
 			t.Errorf("%s: the coordinator wrote none, want %d values", tag, want.Total())
 		}
@@ -82,7 +83,7 @@ measure: 3s`+common)
 		parts.Merge(&p.Snapshot)
 	}
 	for p := range measure.NumPhases {
-		same(t, "stalls", &done.Raw.Snapshot.Kinds[measure.Hiccups][p], &parts.Kinds[measure.Hiccups][p])
+		fleettest.Same(t, "stalls", &done.Raw.Snapshot.Kinds[measure.Hiccups][p], &parts.Kinds[measure.Hiccups][p])
 	}
 	if parts.Counters != done.Raw.Snapshot.Counters || parts.Window != done.Raw.Snapshot.Window {
 		t.Errorf("counters %+v and window %+v, want %+v and %+v", done.Raw.Snapshot.Counters, done.Raw.Snapshot.Window, parts.Counters, parts.Window)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
@@ -45,7 +46,7 @@ func TestSurveyListsCoordinatorsAgents(t *testing.T) {
 	w.agent(t, "old", func(a *agent.Agent) { a.Version = "v0.9.0" })
 	must.Do(t, gone.stop())
 	var s *survey.Sight
-	until(t, "the agent of another version", func() bool {
+	must.Until(t, "the agent of another version", func() bool {
 		s = must.Get((&survey.Survey{Place: survey.Place{Server: w.address(t)}, Wait: time.Second, Doctor: true}).Look(t.Context()))(t)
 		there := 0
 		for _, x := range s.Agents {
@@ -103,7 +104,7 @@ func TestSurveyReplacesAbsentCoordinator(t *testing.T) {
 		url := admission.Address{Scheme: admission.SchemeWeir, Host: listen, Pin: keep.Pin(), Token: token}
 		w.agent(t, "at-"+listen[strings.LastIndexByte(listen, ':')+1:], func(a *agent.Agent) { a.Address = url })
 		var s *survey.Sight
-		until(t, "an agent at "+listen, func() bool {
+		must.Until(t, "an agent at "+listen, func() bool {
 			s = must.Get((&survey.Survey{Place: survey.Place{Listen: listen, Keep: keep}, Wait: 2 * time.Second}).Look(t.Context()))(t)
 			return len(s.Agents) == 1
 		})
@@ -127,7 +128,7 @@ func TestSurveyReplacesAbsentCoordinator(t *testing.T) {
 // versions ignored.
 func TestASurveyIsNotMisled(t *testing.T) {
 	t.Parallel()
-	keep := keepOf(t)
+	keep := fleettest.Keep(t)
 	h := must.Get(hub.Start(t.Context(), hub.Options{Keep: keep, Dir: t.TempDir()}))(t)
 	defer h.Close()
 	at := keep.Own(h.JoinURL("", admission.Token{}))
@@ -158,7 +159,7 @@ func TestASurveyIsNotMisled(t *testing.T) {
 	}))(t)
 	must.Do(t, nc.FlushTimeout(patience))
 	var s *survey.Sight
-	until(t, "every answer to be there while it looks", func() bool {
+	must.Until(t, "every answer to be there while it looks", func() bool {
 		s = must.Get((&survey.Survey{Place: survey.Place{Server: at}, Wait: 500 * time.Millisecond, Doctor: true}).Look(t.Context()))(t)
 		if len(s.Agents) > 1 || len(s.Coordinators) > 0 || s.Strange > len(answers)+len(bosses)-1 {
 			t.Fatalf("%+v; want the agent of another version alone, and %d strange answers", s, len(answers)+len(bosses)-1)

@@ -1,13 +1,10 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"io/fs"
-	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
@@ -40,57 +38,6 @@ func TestMain(m *testing.M) {
 // patience bounds every wait of these tests.
 const patience = 60 * time.Second
 
-// A diary is a log that may be read while it is written.
-type diary struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (d *diary) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.b.Write(p)
-}
-
-func (d *diary) String() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.b.String()
-}
-
-// has waits until a line has all of the words.
-func (d *diary) has(t *testing.T, words ...string) {
-	t.Helper()
-	until(t, fmt.Sprintf("a line with %q", words), func() bool {
-		for l := range strings.Lines(d.String()) {
-			n := 0
-			for _, w := range words {
-				if strings.Contains(l, w) {
-					n++
-				}
-			}
-			if n == len(words) {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-func (d *diary) log() *slog.Logger {
-	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-// until waits for something to be so.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v for %s", patience, what)
-		}
-	}
-}
-
 // registry returns the drivers of a test.
 func registry(t *testing.T, defs ...driver.Definition) *driver.Registry {
 	t.Helper()
@@ -101,7 +48,7 @@ func registry(t *testing.T, defs ...driver.Definition) *driver.Registry {
 type world struct {
 	*Fleet
 	drivers *driver.Registry
-	diary   *diary // of all
+	diary   *fleettest.Diary // of all
 	agents  map[string]*running
 }
 
@@ -117,18 +64,18 @@ const ownVersion = "v1.2.3-test"
 // test.
 func open(t *testing.T, drivers *driver.Registry, o Options) *world {
 	t.Helper()
-	w := &world{drivers: drivers, diary: &diary{}, agents: map[string]*running{}}
+	w := &world{drivers: drivers, diary: &fleettest.Diary{}, agents: map[string]*running{}}
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
 	if o.Keep == nil && o.Server.Host == "" {
-		o.Keep = keepOf(t)
+		o.Keep = fleettest.Keep(t)
 	}
 	if o.Version == "" {
 		o.Version = ownVersion
 	}
 	if o.Log == nil {
-		o.Log = w.diary.log()
+		o.Log = w.diary.Log()
 	}
 	f := must.Get(Open(t.Context(), o))(t)
 	w.Fleet = f
@@ -154,12 +101,6 @@ func (w *world) address(t *testing.T) admission.Address {
 		a = w.o.Keep.Own(a)
 	}
 	return a
-}
-
-// keepOf makes a keep for a test.
-func keepOf(t testing.TB) *admission.Keep {
-	t.Helper()
-	return must.Get(admission.Open(t.TempDir(), time.Now()))(t)
 }
 
 // dial connects a process that is not an agent, and says by which ID.
@@ -198,7 +139,7 @@ func (w *world) agent(t *testing.T, name string, more ...func(*agent.Agent)) *ru
 	}
 	a := &agent.Agent{
 		Address: at, Name: name, Version: ownVersion, Drivers: w.drivers, Env: func(string) (string, bool) { return "", false },
-		Clock: pace.NewClock, Log: w.diary.log(),
+		Clock: pace.NewClock, Log: w.diary.Log(),
 	}
 	for _, f := range more {
 		f(a)
@@ -346,18 +287,8 @@ func exact(t *testing.T, raw *engine.Raw, planned uint64) {
 			stages.Merge(&raw.Stages[i].Kinds[k])
 		}
 		if len(raw.Stages) > 0 {
-			same(t, k.String()+" of all stages", &stages, &raw.Snapshot.Kinds[k][measure.Measure])
+			fleettest.Same(t, k.String()+" of all stages", &stages, &raw.Snapshot.Kinds[k][measure.Measure])
 		}
-	}
-}
-
-// same checks that two distributions have the same counts in the same buckets.
-func same(t *testing.T, what string, got, want *measure.Counts) {
-	t.Helper()
-	a := must.Get(got.AppendBinary(nil))(t)
-	b := must.Get(want.AppendBinary(nil))(t)
-	if !bytes.Equal(a, b) {
-		t.Errorf("%s: %d values up to %d, want %d up to %d, in the same buckets", what, got.Total(), got.Max(), want.Total(), want.Max())
 	}
 }
 

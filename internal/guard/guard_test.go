@@ -136,18 +136,6 @@ func exists(path string) error {
 	return err
 }
 
-// eventually polls until ok, for at most a minute.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 12_000 {
-		if ok() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("not within a minute: %s", what)
-}
-
 // alive reports whether the process is running; zombies are not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
@@ -163,7 +151,7 @@ func alive(pid int) bool {
 func readPid(t *testing.T, path string) int {
 	t.Helper()
 	var pid int
-	eventually(t, path, func() bool {
+	must.Until(t, path, func() bool {
 		b, err := os.ReadFile(path)
 		if err == nil {
 			pid, err = strconv.Atoi(string(b))
@@ -262,7 +250,7 @@ func TestKilledGuardLeavesNothing(t *testing.T) {
 	if p.Err() == nil {
 		t.Error("Err() = nil; want that the guard was killed")
 	}
-	eventually(t, "the child is gone", func() bool { return !alive(p.Pid()) })
+	must.Until(t, "the child is gone", func() bool { return !alive(p.Pid()) })
 	if err := exists(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("folder: %v; want none", err)
 	}
@@ -302,7 +290,7 @@ func TestKillingWeirKillsTreeAndRemovesFolder(t *testing.T) {
 			}
 			_ = weir.Process.Kill()
 			_ = weir.Wait()
-			eventually(t, "all processes gone", func() bool {
+			must.Until(t, "all processes gone", func() bool {
 				for _, pid := range pids {
 					if alive(pid) {
 						return false

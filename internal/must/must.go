@@ -1,7 +1,10 @@
-// Package must ends a test at an error.
+// Package must ends a test at an error, or where something does not happen.
 package must
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // Do ends the test if err is not nil.
 func Do(t testing.TB, err error) {
@@ -28,5 +31,18 @@ func Two[A, B any](a A, b B, err error) func(testing.TB) (A, B) {
 		t.Helper()
 		Do(t, err)
 		return a, b
+	}
+}
+
+// patience bounds every wait.
+const patience = time.Minute
+
+// Until waits until something is so, and ends the test if it is not so within a minute.
+func Until(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
 	}
 }

@@ -80,7 +80,7 @@ func (n *inn) wished(t *testing.T, keep time.Duration) {
 	if n.hold != nil {
 		return
 	}
-	until(t, "the system to be up", func() bool {
+	must.Until(t, "the system to be up", func() bool {
 		h, err := n.grant(&w)
 		return err == nil && h.Up
 	})

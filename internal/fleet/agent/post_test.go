@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/ledger"
@@ -30,7 +31,7 @@ type office struct {
 
 func openOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{keep: keepOf(t), dir: t.TempDir(), listen: "127.0.0.1:0"}
+	o := &office{keep: fleettest.Keep(t), dir: t.TempDir(), listen: "127.0.0.1:0"}
 	o.open(t)
 	o.listen = o.Addr()
 	must.Get(o.js.CreateStream(t.Context(), jetstream.StreamConfig{
@@ -90,15 +91,6 @@ func (o *office) posting(t *testing.T) *post {
 	return p
 }
 
-// measuredIn is what an agent measured in a second.
-func measuredIn(n int) *measure.Interval {
-	iv := &measure.Interval{From: int64(n-1) * 1e9, To: int64(n) * 1e9}
-	iv.Kinds[measure.E2EService][measure.Measure].Add(int64(n)*1000, uint64(n))
-	iv.Counters[measure.Measure].Confirmed = uint64(n)
-	iv.Window.Confirmed = uint64(3 * n)
-	return iv
-}
-
 // During an outage reports wait, a bounded number, and are merged: afterwards all measurements arrive, in
 // reports without a gap, the last one at the end.
 func TestMeasurementsSurviveServerOutage(t *testing.T) {
@@ -108,7 +100,7 @@ func TestMeasurementsSurviveServerOutage(t *testing.T) {
 	const before, away = 3, 3 * postPending
 	var want measure.Snapshot
 	tell := func(n int) {
-		iv := measuredIn(n)
+		iv := fleettest.MeasuredIn(n)
 		want.Add(iv)
 		p.interval(iv)
 		*iv = measure.Interval{From: 7, To: 7}                              // it is the caller's again
@@ -117,7 +109,7 @@ func TestMeasurementsSurviveServerOutage(t *testing.T) {
 	for n := 1; n <= before; n++ {
 		tell(n)
 	}
-	until(t, "the first reports to be taken", func() bool {
+	must.Until(t, "the first reports to be taken", func() bool {
 		all, _ := o.read(t)
 		return len(all) > 0 && all[len(all)-1].Interval.To == before*1e9
 	})
@@ -156,7 +148,7 @@ func TestMeasurementsSurviveServerOutage(t *testing.T) {
 	got.Widen(&all[len(all)-1].Final.Extremes)
 	for k := range want.Kinds {
 		for p := range want.Kinds[k] {
-			same(t, measure.Kind(k).String(), &got.Kinds[k][p], &want.Kinds[k][p])
+			fleettest.Same(t, measure.Kind(k).String(), &got.Kinds[k][p], &want.Kinds[k][p])
 		}
 	}
 	if got.Counters != want.Counters || got.Window != want.Window {

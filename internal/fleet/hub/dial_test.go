@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
@@ -20,7 +21,7 @@ func existing(t *testing.T, change func(*server.Options)) string {
 }
 
 func TestExistingServers(t *testing.T) {
-	k := keep(t)
+	k := fleettest.Keep(t)
 	user := existing(t, func(o *server.Options) { o.Username, o.Password = "alice", "b@:/" })
 	token := existing(t, func(o *server.Options) { o.Authorization = "s3cret" })
 	open := existing(t, func(*server.Options) {})
@@ -37,7 +38,7 @@ func TestExistingServers(t *testing.T) {
 		{"another token", "nats://s4cret@" + token, driver.ErrAuth},
 		{"open", "nats://" + open, nil},
 		{"TLS by fingerprint", "tls://" + secure + "?pin=" + k.Pin().String(), nil},
-		{"TLS by another fingerprint", "tls://" + secure + "?pin=" + keep(t).Pin().String(), admission.ErrPin},
+		{"TLS by another fingerprint", "tls://" + secure + "?pin=" + fleettest.Keep(t).Pin().String(), admission.ErrPin},
 		{"TLS that no authority knows", "tls://" + secure, admission.ErrPin},
 		{"TLS that no authority knows, which the server asks for", "nats://" + secure, admission.ErrPin},
 		{"TLS that is not there", "tls://" + open, admission.ErrScheme},

@@ -12,13 +12,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/must"
 )
 
 // TestMalformedJoinsAreIgnored has a coordinator's door behind a hub, and all kinds
 // of joins in front of it.
 func TestMalformedJoinsAreIgnored(t *testing.T) {
-	k := keep(t)
+	k := fleettest.Keep(t)
 	h := begin(t, Options{Keep: k})
 	x := token(t, k, time.Hour)
 	a := h.JoinURL("", x)
@@ -104,15 +105,15 @@ func (l *leaving) RemoteAddress() net.Addr {
 
 // TestDepartedClientIsNotTheCoordinator: nor does it bring the hub down.
 func TestDepartedClientIsNotTheCoordinator(t *testing.T) {
-	d := &diary{}
-	v := newLogger(d.log())
+	d := &fleettest.Diary{}
+	v := newLogger(d.Log())
 	v.loud.Store(true)
-	g := &authenticator{keep: keep(t), now: time.Now, said: v, fleetKey: "f", reportsKey: "b"}
-	if g.Check(&leaving{}) || d.lines("was refused") != 0 {
+	g := &authenticator{keep: fleettest.Keep(t), now: time.Now, said: v, fleetKey: "f", reportsKey: "b"}
+	if g.Check(&leaving{}) || d.Lines("was refused") != 0 {
 		t.Errorf("one that is gone: %s", d)
 	}
 	at := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
-	if g.Check(&leaving{from: []net.Addr{at}}) || d.lines("from=192.0.2.1 port=1") != 1 {
+	if g.Check(&leaving{from: []net.Addr{at}}) || d.Lines("from=192.0.2.1 port=1") != 1 {
 		t.Errorf("one that goes then: %s", d)
 	}
 }

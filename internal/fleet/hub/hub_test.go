@@ -2,7 +2,6 @@ package hub
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -10,11 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,47 +21,11 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// A diary is a log that may be read while it is written.
-type diary struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (d *diary) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.b.Write(p)
-}
-
-func (d *diary) String() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.b.String()
-}
-
-// lines returns how many have what in them.
-func (d *diary) lines(what string) (n int) {
-	for l := range strings.Lines(d.String()) {
-		if strings.Contains(l, what) {
-			n++
-		}
-	}
-	return n
-}
-
-func (d *diary) log() *slog.Logger {
-	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-func keep(t *testing.T) *admission.Keep {
-	t.Helper()
-	return must.Get(admission.Open(t.TempDir(), time.Now()))(t)
-}
 
 func token(t *testing.T, k *admission.Keep, life time.Duration) admission.Token {
 	t.Helper()
@@ -172,7 +133,7 @@ func (b *bystander) undisturbed(t *testing.T) {
 }
 
 func TestAgentsMeetTheCoordinator(t *testing.T) {
-	h := begin(t, Options{Keep: keep(t)})
+	h := begin(t, Options{Keep: fleettest.Keep(t)})
 	a := must.Get(admission.Parse(h.JoinURL("", token(t, h.keep, time.Hour)).Reveal()))(t)
 	local, ok := h.OwnURL()
 	if !ok || !local.IsOwn() || local.String() != "weir://"+h.Addr() {
@@ -206,8 +167,8 @@ func TestAgentsMeetTheCoordinator(t *testing.T) {
 func TestHubStartsOnlyOnPrivateResources(t *testing.T) {
 	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
-	used, k := t.TempDir(), keep(t)
-	begin(t, Options{Keep: keep(t), Dir: used})
+	used, k := t.TempDir(), fleettest.Keep(t)
+	begin(t, Options{Keep: fleettest.Keep(t), Dir: used})
 	for _, tt := range []struct {
 		name string
 		o    Options
@@ -237,16 +198,16 @@ func TestHubStartsOnlyOnPrivateResources(t *testing.T) {
 }
 
 func TestInvalidTokenIsRejected(t *testing.T) {
-	k := keep(t)
+	k := fleettest.Keep(t)
 	good := token(t, k, 2*time.Hour)
 	revoked := token(t, k, 2*time.Hour)
 	must.Do(t, k.Revoke(revoked.ID()))
 	old := must.Get(k.New(time.Minute, time.Now().Add(-time.Hour)))(t)
 	clock := time.Now().Add(time.Hour)
-	d := &diary{}
-	h := begin(t, Options{Keep: k, Log: d.log(), Now: func() time.Time { return clock }})
+	d := &fleettest.Diary{}
+	h := begin(t, Options{Keep: k, Log: d.Log(), Now: func() time.Time { return clock }})
 	b := stand(t, h.JoinURL("", good))
-	other := keep(t)
+	other := fleettest.Keep(t)
 	for _, tt := range []struct {
 		name  string
 		token admission.Token
@@ -281,12 +242,12 @@ func TestInvalidTokenIsRejected(t *testing.T) {
 }
 
 func TestAnotherCertificateIsRefused(t *testing.T) {
-	k := keep(t)
+	k := fleettest.Keep(t)
 	h := begin(t, Options{Keep: k})
 	good := h.JoinURL("", token(t, k, time.Hour))
 	b := stand(t, good)
 	wrong := good
-	wrong.Pin = keep(t).Pin()
+	wrong.Pin = fleettest.Keep(t).Pin()
 	_, err := Dial(t.Context(), wrong, self(t), "agent-2", nil)
 	if !errors.Is(err, admission.ErrPin) || !strings.Contains(err.Error(), wrong.Pin.String()) || !strings.Contains(err.Error(), k.Pin().String()) {
 		t.Errorf("Dial: %v; want both fingerprints", err)
@@ -295,7 +256,7 @@ func TestAnotherCertificateIsRefused(t *testing.T) {
 }
 
 func TestAbsentHubIsUnreachable(t *testing.T) {
-	k := keep(t)
+	k := fleettest.Keep(t)
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	h := begin(t, Options{Keep: k})
 	a := h.JoinURL("", token(t, k, time.Hour))
@@ -313,9 +274,9 @@ func TestAbsentHubIsUnreachable(t *testing.T) {
 }
 
 func TestRestartedHubKeepsStreams(t *testing.T) {
-	dir, k := t.TempDir(), keep(t)
-	d := &diary{}
-	h := begin(t, Options{Dir: dir, Keep: k, Log: d.log()})
+	dir, k := t.TempDir(), fleettest.Keep(t)
+	d := &fleettest.Diary{}
+	h := begin(t, Options{Dir: dir, Keep: k, Log: d.Log()})
 	at, a := h.Addr(), h.JoinURL("", token(t, k, time.Hour))
 	_, js := inside(t, h)
 	reports(t, js)
@@ -341,7 +302,7 @@ func TestRestartedHubKeepsStreams(t *testing.T) {
 }
 
 func TestExpiredTokenPreventsReconnect(t *testing.T) {
-	dir, k := t.TempDir(), keep(t)
+	dir, k := t.TempDir(), fleettest.Keep(t)
 	h := begin(t, Options{Dir: dir, Keep: k})
 	at := h.Addr()
 	good, short := token(t, k, 2*time.Hour), token(t, k, time.Hour)
@@ -389,7 +350,7 @@ func signed(t *testing.T, h *Hub, id string, sig []byte) string {
 }
 
 func TestOnlyMisbehavingClientIsDisconnected(t *testing.T) {
-	h := begin(t, Options{Keep: keep(t)})
+	h := begin(t, Options{Keep: fleettest.Keep(t)})
 	b := stand(t, own(h))
 	s, other := self(t), self(t)
 	sign := func(s *admission.Self, nonce string) []byte {
@@ -434,7 +395,7 @@ func TestOnlyMisbehavingClientIsDisconnected(t *testing.T) {
 
 func TestFolderIsPrivateToOwner(t *testing.T) {
 	dir := t.TempDir() + "/a/b"
-	begin(t, Options{Keep: keep(t), Dir: dir})
+	begin(t, Options{Keep: fleettest.Keep(t), Dir: dir})
 	if i, err := os.Stat(dir); err != nil || i.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v; want mode 0700", i, err)
 	}

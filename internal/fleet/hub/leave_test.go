@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,48 +11,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/weirmq/weir/internal/fleet/fleettest"
 	"github.com/weirmq/weir/internal/must"
 )
-
-// A fault is a violation that the server told a client of.
-type faults struct {
-	mu  sync.Mutex
-	all []string
-}
-
-func (f *faults) handler() nats.Option {
-	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.all = append(f.all, err.Error())
-	})
-}
-
-func (f *faults) said(what string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range f.all {
-		if strings.Contains(s, what) {
-			return true
-		}
-	}
-	return false
-}
-
-// eventually fails the test where cond is not so within a minute.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
 
 // fleet is a hub with a stream of reports and a bucket of each kind.
 func fleet(t *testing.T) (h *Hub, js jetstream.JetStream, s jetstream.Stream) {
 	t.Helper()
-	h = begin(t, Options{Keep: keep(t)})
+	h = begin(t, Options{Keep: fleettest.Keep(t)})
 	_, js = inside(t, h)
 	s = reports(t, js)
 	for _, name := range []string{"mine", "other"} {
@@ -123,8 +87,8 @@ func TestAgentPermissions(t *testing.T) {
 func TestAgentForbiddenActions(t *testing.T) {
 	h, js, s := fleet(t)
 	b := stand(t, own(h))
-	var f faults
-	agent := dialed(t, own(h), f.handler())
+	var f fleettest.Refusals
+	agent := dialed(t, own(h), f.Option())
 	_, other := known(t, own(h)) // an agent that is there
 	for _, subject := range []string{
 		// What another agent tells, and what the coordinator orders.
@@ -137,7 +101,7 @@ func TestAgentForbiddenActions(t *testing.T) {
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.reports", "$JS.API.STREAM.MSG.GET.reports", "$JS.API.DIRECT.GET.reports", "$KV.other.k", "$SYS.REQ.SERVER.PING.VARZ", "$SYS.REQ.SERVER.PING.CONNZ", "$SYS.REQ.USER.INFO", "anything", "weir.fleet", "weir.other",
 	} {
 		must.Do(t, agent.PublishRequest(subject, "_INBOX.x", []byte("{}")))
-		eventually(t, "publishing to "+subject+" is refused", func() bool { return f.said(`Publish to "` + subject + `"`) })
+		must.Until(t, "publishing to "+subject+" is refused", func() bool { return f.Said(`Publish to "` + subject + `"`) })
 	}
 	for _, subject := range []string{
 		Orders + "agent." + other + ".job", Orders + "agent." + other + ".*", Orders + "agent.*.job", Orders + "agent.*.*", Orders + "agent.>", Orders + "*.>", Orders + "*", Orders + ">",
@@ -146,7 +110,7 @@ func TestAgentForbiddenActions(t *testing.T) {
 		">", "*", "$SYS.>", "$JS.>", "$JS.API.>", "$KV.>", "weir.>", "other", "$JS.EVENT.ADVISORY.>",
 	} {
 		must.Get(agent.SubscribeSync(subject))(t)
-		eventually(t, "subscribing to "+subject+" is refused", func() bool { return f.said(`Subscription to "` + subject + `"`) })
+		must.Until(t, "subscribing to "+subject+" is refused", func() bool { return f.Said(`Subscription to "` + subject + `"`) })
 	}
 	untouched(t, js, s)
 	b.undisturbed(t)
@@ -208,14 +172,14 @@ func TestAgentCannotActThroughOthers(t *testing.T) {
 }
 
 func TestHubResourcesAreBounded(t *testing.T) {
-	h := begin(t, Options{Keep: keep(t)})
+	h := begin(t, Options{Keep: fleettest.Keep(t)})
 	b := stand(t, own(h))
-	var f faults
-	agent, id := known(t, own(h), f.handler())
+	var f fleettest.Refusals
+	agent, id := known(t, own(h), f.Option())
 	for i := range maxSubs + 1 {
 		must.Get(agent.SubscribeSync(fmt.Sprintf("%sask.%s.%d", Subjects, id, i)))(t)
 	}
-	eventually(t, "a subscription too many is refused", func() bool { return f.said("maximum subscriptions exceeded") })
+	must.Until(t, "a subscription too many is refused", func() bool { return f.Said("maximum subscriptions exceeded") })
 	b.undisturbed(t)
 }
 
@@ -230,13 +194,13 @@ func TestHubShutdownIsNotConnectionLoss(t *testing.T) {
 		"it breaks": {func(h *Hub) { h.server.Shutdown() }, "connection to the fleet lost", "the fleet's hub has ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := begin(t, Options{Keep: keep(t)})
-			var said diary
-			nc := must.Get(Dial(t.Context(), own(h), self(t), "agent-1", said.log()))(t)
+			h := begin(t, Options{Keep: fleettest.Keep(t)})
+			var said fleettest.Diary
+			nc := must.Get(Dial(t.Context(), own(h), self(t), "agent-1", said.Log()))(t)
 			t.Cleanup(nc.Close)
 			tt.end(h)
-			eventually(t, tt.says, func() bool { return said.lines(tt.says) == 1 })
-			if said.lines(tt.otherwise) > 0 || (said.lines("level=WARN") > 0) != (name == "it breaks") {
+			must.Until(t, tt.says, func() bool { return said.Lines(tt.says) == 1 })
+			if said.Lines(tt.otherwise) > 0 || (said.Lines("level=WARN") > 0) != (name == "it breaks") {
 				t.Errorf("the client says:\n%s", said.String())
 			}
 		})
@@ -244,7 +208,7 @@ func TestHubShutdownIsNotConnectionLoss(t *testing.T) {
 }
 
 func TestHubShutdownDisconnectsAll(t *testing.T) {
-	h := begin(t, Options{Keep: keep(t)})
+	h := begin(t, Options{Keep: fleettest.Keep(t)})
 	closed := make(chan struct{})
 	nc := dialed(t, own(h), nats.MaxReconnects(0), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
 	h.Close()
@@ -259,7 +223,7 @@ func TestHubShutdownDisconnectsAll(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Start(ctx, Options{Keep: keep(t), Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {
+	if _, err := Start(ctx, Options{Keep: fleettest.Keep(t), Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that has ended: %v", err)
 	}
 }
