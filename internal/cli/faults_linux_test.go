@@ -5,16 +5,14 @@ package cli
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/internal/tcpreset"
@@ -86,16 +84,7 @@ func TestNothingOfAFaultIsLeft(t *testing.T) {
 					t.Errorf("%d processes of the run were seen", len(all))
 				}
 				// Servers have the grace of their recipe, of RabbitMQ 30 s, before they are killed, too.
-				for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-					alive := proctree.All(proctree.Host())
-					left := slices.DeleteFunc(slices.Clone(all), func(pid int) bool { p, ok := alive[pid]; return !ok || p.Dead() })
-					if len(left) == 0 {
-						break
-					}
-					if time.Now().After(deadline) {
-						t.Fatalf("processes %v are left", left)
-					}
-				}
+				allGone(t, all)
 				if left, _ := filepath.Glob(filepath.Join(filepath.Dir(f.dir), "temp", "weir-*")); len(left) > 0 {
 					t.Errorf("%v are left", left)
 				}
@@ -104,9 +93,7 @@ func TestNothingOfAFaultIsLeft(t *testing.T) {
 				for deadline := time.Now().Add(10 * time.Second); after != before && time.Now().Before(deadline); after = traces(t, os.TempDir()) {
 					time.Sleep(50 * time.Millisecond)
 				}
-				if diff := cmp.Diff(before, after); diff != "" {
-					t.Errorf("of the host (-before +after):\n%s", diff)
-				}
+				golden.Equal(t, before, after, "of the host, before and after")
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
@@ -34,14 +33,10 @@ func TestReplacementAgentForLostOne(t *testing.T) {
 			Stdout: stdout, Stderr: stderr, Dir: dir, Drivers: all.Definitions(),
 		})
 	}()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if found, _ := filepath.Glob(filepath.Join(dir, "r", "*", result.FileResult)); len(found) > 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the first run gives no result\n%s%s", stdout, stderr)
-		}
-	}
+	must.Until(t, "the first run's result", func() bool {
+		found, _ := filepath.Glob(filepath.Join(dir, "r", "*", result.FileResult))
+		return len(found) > 0
+	})
 	endC()
 	oneAgent(t, where, "d", "")
 	if code := <-code; code != int(OK) && code != int(Invalid) {

@@ -222,11 +222,7 @@ func (p *proc) signal(t *testing.T, s os.Signal) {
 // result reads what the run came to.
 func (c *testFleet) result() *result.Result {
 	c.t.Helper()
-	r, err := result.Read(filepath.Join(c.dir, "r"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return r.Result
+	return must.Get(result.Read(filepath.Join(c.dir, "r")))(c.t).Result
 }
 
 // ended checks how the run ended: with one of these exit codes, message accounting balanced, and nothing of

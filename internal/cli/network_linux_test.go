@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,16 +137,7 @@ func TestNetworkIsRemovedAfterRun(t *testing.T) {
 		if len(all) < 4 { // a guard and what it guards, for the link and for the server
 			t.Errorf("%v: %d processes of the run were seen", signal, len(all))
 		}
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			alive := proctree.All(proctree.Host())
-			left := slices.DeleteFunc(slices.Clone(all), func(pid int) bool { p, ok := alive[pid]; return !ok || p.Dead() })
-			if len(left) == 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%v: processes %v are left", signal, left)
-			}
-		}
+		allGone(t, all)
 		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(f.dir), "temp", "weir-*")); len(left) > 0 {
 			t.Errorf("%v: %v are left", signal, left)
 		}
@@ -153,4 +145,13 @@ func TestNetworkIsRemovedAfterRun(t *testing.T) {
 			t.Errorf("%v: the host's devices were %s and are %s", signal, before, after)
 		}
 	}
+}
+
+// allGone waits for the end of processes.
+func allGone(t *testing.T, pids []int) {
+	t.Helper()
+	must.Until(t, fmt.Sprint("the end of the processes ", pids), func() bool {
+		alive := proctree.All(proctree.Host())
+		return !slices.ContainsFunc(pids, func(pid int) bool { p, ok := alive[pid]; return ok && !p.Dead() })
+	})
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/must"
@@ -139,16 +138,10 @@ func (h hierarchy) group(t *testing.T, parent string) string {
 	}
 	t.Cleanup(func() {
 		// What ran there may take a moment to be gone.
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		must.Until(t, "the end of the control group", func() bool {
 			err := os.Remove(dir)
-			if err == nil || errors.Is(err, os.ErrNotExist) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Errorf("the control group is left: %v", err)
-				return
-			}
-		}
+			return err == nil || errors.Is(err, os.ErrNotExist)
+		})
 	})
 	return dir
 }

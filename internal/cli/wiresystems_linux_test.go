@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
@@ -46,15 +45,14 @@ func mosquittoWithTLS(t *testing.T) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", at.String()); err == nil {
+	must.Until(t, "mosquitto to listen", func() bool {
+		c, err := net.Dial("tcp", at.String())
+		if err == nil {
 			_ = c.Close()
-			return at.String()
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("mosquitto does not listen")
-		}
-	}
+		return err == nil
+	})
+	return at.String()
 }
 
 func isFile(path string) bool {

@@ -3,7 +3,6 @@ package agent
 import (
 	"flag"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
@@ -19,9 +18,6 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // these tests wait, most of the time
 	goleak.VerifyTestMain(m)
 }
-
-// patience bounds every wait of these tests.
-const patience = 60 * time.Second
 
 // dial connects a process, and says by which ID.
 func dial(t *testing.T, a admission.Address) (nc *nats.Conn, id string) {
