@@ -17,19 +17,13 @@ import (
 	"github.com/weirmq/weir/internal/must"
 )
 
-type failer interface {
-	Helper()
-	Fatal(...any)
-	Fatalf(string, ...any)
-}
-
 // encoded returns the binary form.
-func encoded(t failer, c *Counts) []byte {
+func encoded(t must.TB, c *Counts) []byte {
 	t.Helper()
 	return must.Get(c.AppendBinary(nil))(t)
 }
 
-func sameSnapshot(t failer, got, want *Snapshot) {
+func sameSnapshot(t must.TB, got, want *Snapshot) {
 	t.Helper()
 	for k := range NumKinds {
 		for p := range NumPhases {
@@ -41,7 +35,7 @@ func sameSnapshot(t failer, got, want *Snapshot) {
 	}
 }
 
-func sameInterval(t failer, got, want *Interval) {
+func sameInterval(t must.TB, got, want *Interval) {
 	t.Helper()
 	for k := range NumKinds {
 		for p := range NumPhases {
@@ -263,7 +257,7 @@ func act(r *Recorder, rnd *rand.Rand) {
 
 // sent returns what a recorder's agent sends at an instant: the interval since the last call,
 // encoded and decoded, and the extremes so far. It sets own to the recorder's total.
-func sent(t failer, r *Recorder, at int64, own *Snapshot) (*Interval, *Extremes) {
+func sent(t must.TB, r *Recorder, at int64, own *Snapshot) (*Interval, *Extremes) {
 	t.Helper()
 	iv, got := new(Interval), new(Interval)
 	r.Next(at, iv)

@@ -2,8 +2,8 @@ package schedule
 
 import "math/bits"
 
-// golden is 2^64 divided by the golden ratio, the increment of SplitMix64.
-const golden = 0x9e3779b97f4a7c15
+// goldenRatio is 2^64 divided by the golden ratio, the increment of SplitMix64.
+const goldenRatio = 0x9e3779b97f4a7c15
 
 // A stream is a sequence of 64-bit random numbers with random access: the output of SplitMix64
 // seeded with the stream's value (Steele, Lea, Flood, "Fast splittable pseudorandom number
@@ -12,7 +12,7 @@ type stream uint64
 
 // at returns the n-th number.
 func (s stream) at(n uint64) uint64 {
-	z := uint64(s) + (n+1)*golden
+	z := uint64(s) + (n+1)*goldenRatio
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31

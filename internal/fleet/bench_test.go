@@ -136,7 +136,7 @@ func BenchmarkReport(b *testing.B) {
 
 func benchReport(b *testing.B, agents int) {
 	r := benchRun(b, agents)
-	f := &Fleet{limited: hub.NewLimitedLog((&fleettest.Diary{}).log()), session: "s", clock: pace.NewClock()}
+	f := &Fleet{limited: hub.NewLimitedLog((&fleettest.Diary{}).Log()), session: "s", clock: pace.NewClock()}
 	given := 0
 	r.Config.OnInterval = func(*measure.Interval) { given++ }
 	d := benchDrive(b, f, r, agents)
@@ -179,7 +179,7 @@ func benchRun(b testing.TB, agents int) *Run {
 // The memory depends on the run's shape, not on its length.
 func TestCoordinatorMemoryIndependentOfRunLength(t *testing.T) {
 	r := benchRun(t, benchAgents)
-	f := &Fleet{limited: hub.NewLimitedLog((&fleettest.Diary{}).log()), session: "s", clock: pace.NewClock()}
+	f := &Fleet{limited: hub.NewLimitedLog((&fleettest.Diary{}).Log()), session: "s", clock: pace.NewClock()}
 	r.Config.OnInterval = func(*measure.Interval) {}
 	d := benchDrive(t, f, r, benchAgents)
 	d.begunFor(t)

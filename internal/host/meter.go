@@ -114,7 +114,7 @@ func (r Reading) Since(earlier Reading) Usage {
 	u := Usage{
 		SpanS:               time.Duration(r.At - earlier.At).Seconds(),
 		Cores:               r.cores,
-		CPUSeconds:          scaled(r.process.cpu().since(earlier.process.cpu(), 1e9)),
+		CPUSeconds:          scaled(r.process.cpu().since(earlier.process.cpu()), 1e9),
 		VoluntarySwitches:   r.process.voluntary.since(earlier.process.voluntary),
 		InvoluntarySwitches: r.process.involuntary.since(earlier.process.involuntary),
 		MajorFaults:         r.process.majorFaults.since(earlier.process.majorFaults),

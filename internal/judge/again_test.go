@@ -13,9 +13,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// golden reads the results of all real runs that are kept, by path: those of this
+// storedRuns reads the results of all real runs that are kept, by path: those of this
 // version in testdata/runs, one of each mode and end of a run, and older ones.
-func golden(t *testing.T) map[string]*result.Result {
+func storedRuns(t *testing.T) map[string]*result.Result {
 	t.Helper()
 	all := map[string]*result.Result{}
 	for _, pattern := range []string{"testdata/runs/*.json", "../../result/testdata/v1/*/result.json", "../view/testdata/runs/*/result.json"} {
@@ -24,10 +24,7 @@ func golden(t *testing.T) map[string]*result.Result {
 			t.Fatalf("%s: %v: there is none", pattern, err)
 		}
 		for _, path := range paths {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(path))(t)
 			if all[filepath.ToSlash(path)], err = result.Unmarshal(b); err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
@@ -41,7 +38,7 @@ func golden(t *testing.T) map[string]*result.Result {
 func TestStoredVerdictsAreReproduced(t *testing.T) {
 	t.Parallel()
 	words := cmpopts.IgnoreFields(result.Figure{}, "Why") // its code decides, its words may change
-	for path, r := range golden(t) {
+	for path, r := range storedRuns(t) {
 		before := r.Verdict
 		v := Again(r)
 		if before.Figures != nil && (v.Verdict.Status != before.Status || len(v.Changes) > 0 || !cmp.Equal(v.Verdict.Figures, before.Figures, words)) {
@@ -64,7 +61,7 @@ func TestStoredVerdictsAreReproduced(t *testing.T) {
 // A result that is written and read again has exactly the same verdict, and its own verdict is ignored.
 func TestVerdictDependsOnlyOnStoredResult(t *testing.T) {
 	t.Parallel()
-	for path, r := range golden(t) {
+	for path, r := range storedRuns(t) {
 		var objectives []Objective
 		for _, s := range r.Verdict.SLO {
 			o := must.Get(ParseObjective(s.Expr))(t)
@@ -83,7 +80,7 @@ func TestVerdictDependsOnlyOnStoredResult(t *testing.T) {
 // Without the evidence of a golden run no check that needs it is valid, and a stored finding stands.
 func TestWithoutEvidenceNothingPasses(t *testing.T) {
 	t.Parallel()
-	r := golden(t)["testdata/runs/stream.json"]
+	r := storedRuns(t)["testdata/runs/stream.json"]
 	r.Evidence = nil
 	for _, c := range Verdict(r, nil).Checks {
 		switch c.Name {

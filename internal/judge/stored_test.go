@@ -16,7 +16,7 @@ import (
 func TestStoredRunsAreJudgedAlike(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	runs := golden(t)
+	runs := storedRuns(t)
 	for _, path := range slices.Sorted(maps.Keys(runs)) {
 		v := Again(runs[path])
 		fmt.Fprintf(&b, "%s: %s\n", path, v.Verdict.Status)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // Settings of a waiter's real-time priority; see Calibration.FIFO.
@@ -93,7 +95,7 @@ func (cal Calibration) first() Calibration {
 func barred(pacers, cores int, perSecond float64) string {
 	switch {
 	case cores-pacers < 1:
-		return fmt.Sprintf("%s would take the last of %s", count(pacers, "pacer"), count(cores, "core"))
+		return fmt.Sprintf("%s would take the last of %s", quantity.Plural(pacers, "pacer"), quantity.Plural(cores, "core"))
 	case perSecond <= 0:
 		return "it is not known how often a pacer would wait (closed loop, trace, or nothing to send)"
 	}

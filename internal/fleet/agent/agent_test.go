@@ -3,6 +3,7 @@ package agent
 import (
 	"flag"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
@@ -18,6 +19,9 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // these tests wait, most of the time
 	goleak.VerifyTestMain(m)
 }
+
+// patience bounds waits of these tests.
+const patience = time.Minute
 
 // dial connects a process, and says by which ID.
 func dial(t *testing.T, a admission.Address) (nc *nats.Conn, id string) {

@@ -44,8 +44,8 @@ func openOffice(t *testing.T) *office {
 func (o *office) open(t *testing.T) {
 	t.Helper()
 	o.Hub = must.Get(hub.Start(t.Context(), hub.Options{Keep: o.keep, Dir: o.dir, Listen: o.listen}))(t)
-	o.reports = must.Get(o.DialReports(t.Context(), "books", nil))(t)
-	o.js = must.Get(jetstream.New(o.reports))(t)
+	reports := must.Get(o.DialReports(t.Context(), "books", nil))(t)
+	o.js, o.reports = must.Get(jetstream.New(reports))(t), reports
 }
 
 // away ends the server; what it keeps stays.
