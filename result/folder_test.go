@@ -348,9 +348,7 @@ func TestIntervalsMustBeStartedOnce(t *testing.T) {
 	if f.StartIntervals(time.Unix(0, 0), "v") == nil {
 		t.Error("started twice")
 	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, f.Close())
 }
 
 // A run in progress counts in a file of its own, which its result replaces.

@@ -157,9 +157,7 @@ func TestSlowDiskCanAlsoFill(t *testing.T) {
 		t.Errorf("writing to a full disk: %v; want that there is no space", err)
 	}
 	must.Get(r.Order(t.Context(), OrderEmpty, 0, "server-1"))(t)
-	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, os.WriteFile(file, make([]byte, 1<<20), 0o600))
 }
 
 func TestStartRetryLeavesNoExtraDisks(t *testing.T) {

@@ -57,7 +57,5 @@ func TestUserCannotEnterCache(t *testing.T) {
 		t.Error(err)
 	}
 	must.Do(t, os.Chmod(cache, 0o711))
-	if err := s.hand(u); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.hand(u))
 }

@@ -83,9 +83,7 @@ func TestServersAreOrdered(t *testing.T) {
 		t.Errorf("told %q; want %q", events, want)
 	}
 	// The processes have changed since; the end of the test checks for the current ones.
-	if err := r.Restart(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, r.Restart(t.Context()))
 }
 
 func TestAStoppedServerEndsWithItsSystem(t *testing.T) {

@@ -89,7 +89,5 @@ func TestHostingAgentRunsNoClients(t *testing.T) {
 	default:
 		t.Error("the run was not told what became of a server")
 	}
-	if err := w.End(t.Context(), "bk", "r1"); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, w.End(t.Context(), "bk", "r1"))
 }

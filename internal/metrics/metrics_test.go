@@ -182,7 +182,5 @@ func TestAnAddressInUseIsRefused(t *testing.T) {
 		t.Errorf("two servers at %s", s.at)
 		_ = second.Close()
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Close())
 }

@@ -182,9 +182,7 @@ func groups(t *testing.T, nodes int) string {
 				t.Error(err)
 			}
 		}
-		if err := syscall.Rmdir(path); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, syscall.Rmdir(path))
 	})
 	return path
 }

@@ -20,9 +20,7 @@ func TestAnExchangeByHand(t *testing.T) {
 	if e.Offset() != 1010 || e.Delay() != 40 {
 		t.Errorf("offset %d, delay %d, want 1010 and 40", e.Offset(), e.Delay())
 	}
-	if err := e.Check(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, e.Check())
 }
 
 func TestImpossibleExchangesAreRefused(t *testing.T) {

@@ -133,9 +133,7 @@ func TestFolderAllowsOneProcess(t *testing.T) {
 	if err != nil {
 		t.Fatalf("when the first has ended: %v", err)
 	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, second.Close())
 }
 
 // A complete run of the scenario and repeat counts.

@@ -38,7 +38,5 @@ func TestCheckFindsBrokenFleetResult(t *testing.T) {
 			t.Errorf("%s: %v; want %q", name, err, tt.says)
 		}
 	}
-	if err := CheckResult(b); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, CheckResult(b))
 }
