@@ -25,20 +25,18 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // example returns a result with every field set.
 func example() *Result {
 	d := &Dist{
-		Count: 9_999, MinNS: ptr(int64(12_345)), MaxNS: ptr(int64(9_876_543)), Censored: 1, Overflow: 0,
+		Count: 9_999, MinNS: new(int64(12_345)), MaxNS: new(int64(9_876_543)), Censored: 1, Overflow: 0,
 		Percentiles: []Percentile{
-			{P: 50, NS: 45_055, LoNS: ptr(int64(44_992)), HiNS: ptr(int64(45_119)), Supported: true},
-			{P: 99.99, NS: 9_871_360, LoNS: ptr(int64(5_000_192)), AtLeast: true},
+			{P: 50, NS: 45_055, LoNS: new(int64(44_992)), HiNS: new(int64(45_119)), Supported: true},
+			{P: 99.99, NS: 9_871_360, LoNS: new(int64(5_000_192)), AtLeast: true},
 		},
 	}
 	plain := &Dist{
-		Count: 9_999, MinNS: ptr(int64(0)), MeanNS: ptr(812.5), StdDevNS: ptr(99.25), MaxNS: ptr(int64(90_001)),
-		Percentiles: []Percentile{{P: 100, NS: 90_001, LoNS: ptr(int64(90_001)), Supported: true}},
+		Count: 9_999, MinNS: new(int64(0)), MeanNS: new(812.5), StdDevNS: new(99.25), MaxNS: new(int64(90_001)),
+		Percentiles: []Percentile{{P: 100, NS: 90_001, LoNS: new(int64(90_001)), Supported: true}},
 	}
 	return &Result{
 		Run: Run{
@@ -66,7 +64,7 @@ func example() *Result {
 		},
 		Intervals: []Interval{{
 			TS: 2, Phase: "measure", Sent: 1000, Confirmed: 1000, Received: 999, Backlog: 1,
-			Send: Points{P50NS: ptr(int64(45_055)), P99NS: ptr(int64(60_031)), MaxNS: ptr(int64(70_000))},
+			Send: Points{P50NS: new(int64(45_055)), P99NS: new(int64(60_031)), MaxNS: new(int64(70_000))},
 		}},
 		Events: 1,
 	}

@@ -32,15 +32,15 @@ func TestLinuxFacts(t *testing.T) {
 			".dockerenv":                                                      "",
 		}, Facts{
 			Distribution: "Debian GNU/Linux 12 (bookworm)", CPUModel: "Intel(R) Xeon(R) Processor @ 2.50GHz", MemoryBytes: 24684096 * 1024,
-			ClockSource: "tsc", TransparentHugePages: "madvise", Product: "Amazon EC2 m6i.large", Virtual: at(true), Container: "docker",
-			CgroupCores: at(1.5), CgroupMemoryBytes: at(uint64(1 << 30)),
+			ClockSource: "tsc", TransparentHugePages: "madvise", Product: "Amazon EC2 m6i.large", Virtual: new(true), Container: "docker",
+			CgroupCores: new(1.5), CgroupMemoryBytes: new(uint64(1 << 30)),
 		}},
 		{"a machine whose cores are governed differently", map[string]string{
 			"proc/cpuinfo": "model name : X\nflags : fpu tsc\n",
 			"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor":  "powersave\n",
 			"sys/devices/system/cpu/cpu1/cpufreq/scaling_governor":  "performance\n",
 			"sys/devices/system/cpu/cpu10/cpufreq/scaling_governor": "powersave\n",
-		}, Facts{CPUModel: "X", Virtual: at(false), CPUGovernor: "performance,powersave"}},
+		}, Facts{CPUModel: "X", Virtual: new(false), CPUGovernor: "performance,powersave"}},
 		{"an arm64 board", map[string]string{
 			"proc/cpuinfo": "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n",
 		}, Facts{CPUModel: "implementer 0x41 part 0xd0c"}},

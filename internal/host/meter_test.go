@@ -56,9 +56,9 @@ func TestUsageIsDifferenceOfReadings(t *testing.T) {
 				throttledNS: known(500_001_000), throttledPeriods: known(6),
 			},
 			Usage{
-				SpanS: 2, Cores: 2, CPUSeconds: at(1.0), CPUShare: at(0.25), MajorFaults: at(uint64(0)), VoluntarySwitches: at(uint64(40)),
-				InvoluntarySwitches: at(uint64(2)), HostBusyShare: at(0.25), StealShare: at(0.025), SwapInBytes: at(uint64(4096)),
-				SwapOutBytes: at(uint64(0)), ThrottledS: at(0.5), ThrottledPeriods: at(uint64(5)),
+				SpanS: 2, Cores: 2, CPUSeconds: new(1.0), CPUShare: new(0.25), MajorFaults: new(uint64(0)), VoluntarySwitches: new(uint64(40)),
+				InvoluntarySwitches: new(uint64(2)), HostBusyShare: new(0.25), StealShare: new(0.025), SwapInBytes: new(uint64(4096)),
+				SwapOutBytes: new(uint64(0)), ThrottledS: new(0.5), ThrottledPeriods: new(uint64(5)),
 			},
 		},
 		{"nothing is told", Reading{cores: 4}, Reading{At: second, cores: 4}, Usage{SpanS: 1, Cores: 4}},
@@ -72,26 +72,26 @@ func TestUsageIsDifferenceOfReadings(t *testing.T) {
 			"counters that went back",
 			Reading{cores: 1, swapIn: known(9), jiffies: jiffies{busy: 5, steal: 9, total: 100, ok: true}},
 			Reading{At: second, cores: 1, swapIn: known(1), jiffies: jiffies{busy: 55, steal: 8, total: 200, ok: true}},
-			Usage{SpanS: 1, Cores: 1, HostBusyShare: at(0.5)},
+			Usage{SpanS: 1, Cores: 1, HostBusyShare: new(0.5)},
 		},
 		{
 			// A run of 1,000 messages a second: weir and the server used 0.72 of a core.
 			"threads that slept at every tick are in no column",
 			Reading{cores: 2, jiffies: jiffies{busy: 1000, total: 100_000, cores: 2, ok: true}},
 			Reading{At: 10 * second, cores: 2, jiffies: jiffies{busy: 1079, total: 101_279, cores: 2, ok: true}},
-			Usage{SpanS: 10, Cores: 2, HostBusyShare: at(0.4), StealShare: at(0.0)},
+			Usage{SpanS: 10, Cores: 2, HostBusyShare: new(0.4), StealShare: new(0.0)},
 		},
 		{
 			"columns that hold more than the time between",
 			Reading{cores: 2, jiffies: jiffies{busy: 1000, total: 100_000, cores: 2, ok: true}},
 			Reading{At: 10 * second, cores: 2, jiffies: jiffies{busy: 1505, total: 102_020, cores: 2, ok: true}},
-			Usage{SpanS: 10, Cores: 2, HostBusyShare: at(0.25), StealShare: at(0.0)},
+			Usage{SpanS: 10, Cores: 2, HostBusyShare: new(0.25), StealShare: new(0.0)},
 		},
 		{
 			"no time between",
 			Reading{cores: 1, process: process{userNS: known(2), systemNS: known(3)}},
 			Reading{cores: 1, process: process{userNS: known(2), systemNS: known(3)}},
-			Usage{Cores: 1, CPUSeconds: at(0.0)},
+			Usage{Cores: 1, CPUSeconds: new(0.0)},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

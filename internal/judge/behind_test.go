@@ -25,7 +25,7 @@ func short(warmup, measured int, perS uint64, backlog, open func(i int) uint64) 
 	in.Run.MeasureS = float64(measured)
 	in.Run.Loop = result.LoopOpen
 	in.Evidence.Subscriptions = 1
-	in.Latency.Send.Service = &result.Dist{MeanNS: ptr(1e6)}
+	in.Latency.Send.Service = &result.Dist{MeanNS: new(1e6)}
 	return in
 }
 
@@ -61,7 +61,7 @@ func TestShortRunDetectsConsumersFallingBehind(t *testing.T) {
 func TestShortStallIsNotFallingBehind(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 9))
 	slow := short(2, 2, 10_000, grows(2000), flat)
-	slow.Latency.Send.Service.MeanNS = ptr(1e9) // 10,000 in flight may be confirmed at once
+	slow.Latency.Send.Service.MeanNS = new(1e9) // 10,000 in flight may be confirmed at once
 	closed := short(2, 5, 1000, flat, grows(500))
 	closed.Run.Loop = result.LoopClosed
 	failed := short(2, 5, 1000, flat, grows(500))

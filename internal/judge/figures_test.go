@@ -29,8 +29,8 @@ func markedBy(in *result.Result) string {
 // serversWaited sets for how many seconds of 10 the servers waited for a core, and how busy the host was.
 func serversWaited(in *result.Result, seconds, busy float64) {
 	in.Host.Usage = quietHost().Host.Usage
-	in.Host.Usage.HostBusyShare = ptr(busy)
-	in.Servers = &result.Servers{SpanS: 10, Processes: []host.ServerUsage{{Name: "server", Cores: ptr(0.1), WaitedS: ptr(seconds)}}}
+	in.Host.Usage.HostBusyShare = new(busy)
+	in.Servers = &result.Servers{SpanS: 10, Processes: []host.ServerUsage{{Name: "server", Cores: new(0.1), WaitedS: new(seconds)}}}
 }
 
 func TestFigureMarkNamesItsCause(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFigureMarkNamesItsCause(t *testing.T) {
 		}, "send.p50:blocked send.p75:blocked send.p90:blocked send.p95:blocked send.p99:blocked"},
 		"two clocks": {func(in *result.Result) {
 			in.Latency = result.Latency{E2E: result.Pair{Response: scaled(1000, 1_000_000), OnTime: scaled(1000, 1_000_000)}}
-			in.Latency.E2E.Response.ClockBoundNS = ptr(int64(80_000))
+			in.Latency.E2E.Response.ClockBoundNS = new(int64(80_000))
 		}, "e2e.p50:clock e2e.p75:clock"},
 		"servers without a core, while others have them": {func(in *result.Result) {
 			serversWaited(in, 0.3, 0.7)
@@ -63,7 +63,7 @@ func TestFigureMarkNamesItsCause(t *testing.T) {
 			in.Run.Loop, in.Throughput.ConfirmedPerS = result.LoopClosed, 1000
 			in.Latency = result.Latency{Send: result.Send{Service: scaled(20, 1000)}}
 			in.Host.Usage = quietHost().Host.Usage
-			in.Host.Usage.TakenS, in.Host.Usage.CPUSeconds = ptr(2.0), ptr(5.0)
+			in.Host.Usage.TakenS, in.Host.Usage.CPUSeconds = new(2.0), new(5.0)
 		}, "send.service.p50:cpu send.service.p75:cpu confirmed.rate:cpu"},
 	} {
 		in := good()
@@ -109,7 +109,7 @@ func TestObjectiveGoesByItsFigure(t *testing.T) {
 		d := scaled(10_000, 1_000_000)
 		for i := range d.Percentiles {
 			row := &d.Percentiles[i]
-			row.LoNS, row.HiNS, row.Deff = ptr(row.NS), ptr(row.NS), 1
+			row.LoNS, row.HiNS, row.Deff = new(row.NS), new(row.NS), 1
 		}
 		d.Percentile(99).Stalls = &result.Stalls{Met: 0.2, LeastNS: d.Percentile(99).NS / 2}
 		in.Latency = result.Latency{E2E: result.Pair{Response: d, OnTime: d}}

@@ -18,20 +18,20 @@ func twoAgents() result.Result {
 		return result.Agent{
 			Cost: &result.Cost{CeilingPerS: 1_000_000, RecordNS: 100},
 			Name: name, Hostname: name, Producers: producers, Consumers: 2, StartsNS: starts,
-			Clock: result.AgentClock{BoundNS: ptr(int64(2_500)), Exchanges: 100},
+			Clock: result.AgentClock{BoundNS: new(int64(2_500)), Exchanges: 100},
 			Host: &result.AgentHost{
 				Pacers: 1, Calibration: &pace.Calibration{Samples: 1000, P50: 50_000},
 				Hiccups: &result.Hiccups{Count: 10_000, P50NS: 52_000, P99NS: 90_000, P999NS: 300_000, MaxNS: 2_000_000},
 				Usage: &host.Usage{
-					SpanS: 10, Cores: 2, CPUShare: ptr(0.2), HostBusyShare: ptr(0.4), StealShare: ptr(0.0),
-					SwapInBytes: ptr(uint64(0)), SwapOutBytes: ptr(uint64(0)), ThrottledS: ptr(0.0), ThrottledPeriods: ptr(uint64(0)),
+					SpanS: 10, Cores: 2, CPUShare: new(0.2), HostBusyShare: new(0.4), StealShare: new(0.0),
+					SwapInBytes: new(uint64(0)), SwapOutBytes: new(uint64(0)), ThrottledS: new(0.0), ThrottledPeriods: new(uint64(0)),
 					GC: host.GC{Cycles: 3, Pauses: 6, PauseNS: 300_000, LongestNS: 100_000},
 				},
 			},
 		}
 	}
-	in.Agents = []result.Agent{agent("a", 2, ptr(int64(40_000))), agent("b", 1, ptr(int64(-60_000))), agent("c", 0, nil)}
-	in.Clock = &result.FleetClock{Crosses: true, BoundNS: ptr(int64(5_000))}
+	in.Agents = []result.Agent{agent("a", 2, new(int64(40_000))), agent("b", 1, new(int64(-60_000))), agent("c", 0, nil)}
+	in.Clock = &result.FleetClock{Crosses: true, BoundNS: new(int64(5_000))}
 	in.Run.MeasureS, in.Evidence.HighestPerS = 10, 15_000
 	in.Latency.E2E.Service = &result.Dist{Count: 100_000, Percentiles: []result.Percentile{
 		{P: 50, NS: 200_000, Supported: true}, {P: 99, NS: 2_000_000, Supported: true}, {P: 99.99, NS: 5_000_000}, {P: 100, NS: 9_000_000, Supported: true},
@@ -89,7 +89,7 @@ func TestAgentProblemsAreReported(t *testing.T) {
 		"a quota of one":          {CheckThrottling, result.Suspect, func(in *result.Result) { *agent(in, 1).Host.Usage.ThrottledS = 0.05 }, "agent b: stopped for 50.0 ms"},
 		"one that does not tell":  {CheckSteal, result.Valid, func(in *result.Result) { agent(in, 1).Host.Usage.StealShare = nil }, "agent a: the hypervisor took 0 % of the processor time, warm-up and drain included (10.0 s); not checked: agent b"},
 		"one that was away": {CheckAgents, result.Suspect, func(in *result.Result) {
-			agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000, ToNS: ptr(int64(12_340_000_000))}}
+			agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000, ToNS: new(int64(12_340_000_000))}}
 		}, "b was silent from 1.0 s to 12.3 s"},
 		"one that was not back":  {CheckAgents, result.Suspect, func(in *result.Result) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was silent from 1.0 s on"},
 		"one whose reports lack": {CheckAgents, result.Invalid, func(in *result.Result) { agent(in, 1).LostReports = 2 }, "2 of the reports of b never came"},
@@ -152,7 +152,7 @@ func TestAgentProblemsAreReported(t *testing.T) {
 
 func TestBlur(t *testing.T) {
 	d := Distribution(upTo(1000, 100), nil) // p50 is 50 µs
-	bound := ptr(int64(76_000))
+	bound := new(int64(76_000))
 	Blur(d, bound)
 	for p, want := range map[float64]string{50: result.ByClock, 75: result.ByClock, 90: "", 99.9: "", 100: ""} {
 		row := d.Percentile(p)
@@ -180,14 +180,14 @@ func TestObjectiveAcrossClocksIncludesClockBound(t *testing.T) {
 		bound *int64
 		want  result.Outcome
 	}{
-		{"e2e.p50 <= 70us", ptr(int64(10_000)), result.Pass},
-		{"e2e.p50 <= 70us", ptr(int64(60_000)), result.Undecided}, // finer than the bound, which is in the interval
-		{"e2e.p50 <= 120us", ptr(int64(60_000)), result.Pass},
-		{"e2e.p50 <= 55us", ptr(int64(10_000)), result.Undecided},
-		{"e2e.p50 <= 20us", ptr(int64(10_000)), result.Fail},
-		{"e2e.max <= 105us", ptr(int64(10_000)), result.Undecided},
-		{"e2e.max <= 110us", ptr(int64(10_000)), result.Pass},
-		{"e2e.min >= 1us", ptr(int64(10_000)), result.Undecided},
+		{"e2e.p50 <= 70us", new(int64(10_000)), result.Pass},
+		{"e2e.p50 <= 70us", new(int64(60_000)), result.Undecided}, // finer than the bound, which is in the interval
+		{"e2e.p50 <= 120us", new(int64(60_000)), result.Pass},
+		{"e2e.p50 <= 55us", new(int64(10_000)), result.Undecided},
+		{"e2e.p50 <= 20us", new(int64(10_000)), result.Fail},
+		{"e2e.max <= 105us", new(int64(10_000)), result.Undecided},
+		{"e2e.max <= 110us", new(int64(10_000)), result.Pass},
+		{"e2e.min >= 1us", new(int64(10_000)), result.Undecided},
 		{"e2e.mean <= 120us", nil, result.Undecided},
 		{"e2e.p50 <= 1s", nil, result.Undecided},
 	} {
@@ -226,7 +226,7 @@ func TestLostAgentsDecideNothing(t *testing.T) {
 		in := twoAgents()
 		in.Latency.E2E.Service = Distribution(upTo(100_000, 10), nil)
 		in.Latency.Send.Response = Distribution(upTo(100_000, 10), nil)
-		in.Run.Mode, in.Throughput.ReceivedPerS = "stream", ptr(10_000.0)
+		in.Run.Mode, in.Throughput.ReceivedPerS = "stream", new(10_000.0)
 		in.Messages.Pending = uint64(tt.pending)
 		in.Messages.Delivered -= uint64(tt.pending)
 		if tt.lost >= 0 {

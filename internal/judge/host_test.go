@@ -28,8 +28,8 @@ func quietHost() result.Result {
 			Pacers: 1, Calibration: &pace.Calibration{Samples: 1000, P50: 50_000},
 			Hiccups: &result.Hiccups{Count: 10_000, P50NS: 52_000, P99NS: 90_000, P999NS: 300_000, MaxNS: 2_000_000},
 			Usage: &host.Usage{
-				SpanS: 10, Cores: 2, CPUShare: ptr(0.2), HostBusyShare: ptr(0.4), StealShare: ptr(0.0),
-				SwapInBytes: ptr(uint64(0)), SwapOutBytes: ptr(uint64(0)), ThrottledS: ptr(0.0), ThrottledPeriods: ptr(uint64(0)),
+				SpanS: 10, Cores: 2, CPUShare: new(0.2), HostBusyShare: new(0.4), StealShare: new(0.0),
+				SwapInBytes: new(uint64(0)), SwapOutBytes: new(uint64(0)), ThrottledS: new(0.0), ThrottledPeriods: new(uint64(0)),
 				GC: host.GC{Cycles: 3, Pauses: 6, PauseNS: 300_000, LongestNS: 100_000},
 			},
 		},
@@ -67,9 +67,9 @@ func TestHostLimitsAreReported(t *testing.T) {
 	}{
 		"a rate near the ceiling":          {CheckHeadroom, func(in *result.Result) { in.Evidence.HighestPerS = 600_000 }, 0.6, "headroom.value headroom.little"},
 		"recording that takes a core":      {CheckRecording, func(in *result.Result) { in.Evidence.HighestPerS, in.Evidence.Cost.RecordNS = 400_000, 300 }, 0.12, "recording.value recording.delays"},
-		"no core left":                     {CheckCPU, func(in *result.Result) { in.Host.Usage.CPUShare = ptr(0.85) }, 0, "cpu.value cpu.full"},
-		"others on every core":             {CheckCPU, func(in *result.Result) { in.Host.Usage.HostBusyShare = ptr(0.99) }, 0, "cpu.value cpu.busy"},
-		"a hypervisor with other guests":   {CheckSteal, func(in *result.Result) { in.Host.Usage.StealShare = ptr(0.02) }, 0.02, "steal.value steal.others"},
+		"no core left":                     {CheckCPU, func(in *result.Result) { in.Host.Usage.CPUShare = new(0.85) }, 0, "cpu.value cpu.full"},
+		"others on every core":             {CheckCPU, func(in *result.Result) { in.Host.Usage.HostBusyShare = new(0.99) }, 0, "cpu.value cpu.busy"},
+		"a hypervisor with other guests":   {CheckSteal, func(in *result.Result) { in.Host.Usage.StealShare = new(0.02) }, 0.02, "steal.value steal.others"},
 		"a quota":                          {CheckThrottling, func(in *result.Result) { *in.Host.Usage.ThrottledS, *in.Host.Usage.ThrottledPeriods = 0.05, 2 }, 0, "throttling.value throttling.quota"},
 		"swapping":                         {CheckSwap, func(in *result.Result) { *in.Host.Usage.SwapOutBytes = 4096 }, 0, "swap.value swap.moved"},
 		"a collector that is always there": {CheckGC, func(in *result.Result) { in.Host.Usage.GC.PauseNS = 200_000_000 }, 0.02, "gc.value gc.often"},
@@ -169,7 +169,7 @@ func TestClosedLoopJudgedByOtherProcesses(t *testing.T) {
 	} {
 		in := quietHost()
 		in.Run.Loop, in.Run.MeasureS = result.LoopClosed, 10
-		in.Host.Usage.CPUSeconds, in.Host.Usage.TakenS = ptr(19.0), &tt.taken
+		in.Host.Usage.CPUSeconds, in.Host.Usage.TakenS = new(19.0), &tt.taken
 		in.Host.Hiccups.HeldNS = &tt.heldNS
 		if tt.servers > 0 {
 			in.Servers = &result.Servers{Processes: []host.ServerUsage{{Cores: &tt.servers}}}
@@ -201,8 +201,8 @@ func TestWaitsAreRelativeToActiveTime(t *testing.T) {
 		if in.Consuming() {
 			in.Latency = result.Latency{}
 		}
-		in.Host.Usage.SpanS, in.Host.Usage.CPUSeconds, in.Host.Usage.TakenS = 5, ptr(2.0), ptr(1.0)
-		in.Host.Hiccups.HeldNS = ptr(int64(tt.windowS * 2e8))
+		in.Host.Usage.SpanS, in.Host.Usage.CPUSeconds, in.Host.Usage.TakenS = 5, new(2.0), new(1.0)
+		in.Host.Hiccups.HeldNS = new(int64(tt.windowS * 2e8))
 		c, h := statusOf(&in, CheckCPU), statusOf(&in, CheckHiccups)
 		if part, _ := c.Values["part"].(float64); strings.Join(c.Codes, " ") != tt.cpu || part != tt.part {
 			t.Errorf("%s, %v s: %+v; want %s, %v", tt.mode, tt.windowS, c, tt.cpu, tt.part)

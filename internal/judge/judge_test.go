@@ -32,8 +32,6 @@ func upTo(n, step int64) *measure.Counts {
 	return c
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestDistributionOfNothingIsAbsent(t *testing.T) {
 	for _, d := range []*result.Dist{Distribution(nil, nil), Distribution(counts(), counts())} {
 		if d != nil {
@@ -48,16 +46,16 @@ func TestDistribution(t *testing.T) {
 		t.Errorf("got %+v", d)
 	}
 	want := []result.Percentile{
-		{P: 50, NS: 500, LoNS: ptr[int64](469), HiNS: ptr[int64](532), Supported: true},
-		{P: 75, NS: 750, LoNS: ptr[int64](723), HiNS: ptr[int64](778), Supported: true},
-		{P: 90, NS: 900, LoNS: ptr[int64](881), HiNS: ptr[int64](919), Supported: true},
-		{P: 95, NS: 950, LoNS: ptr[int64](936), HiNS: ptr[int64](964), Supported: true},
-		{P: 99, NS: 990, LoNS: ptr[int64](983), HiNS: ptr[int64](997), Supported: true},
-		{P: 99.9, NS: 999, LoNS: ptr[int64](997)},
-		{P: 99.99, NS: 1000, LoNS: ptr[int64](999)},
-		{P: 99.999, NS: 1000, LoNS: ptr[int64](1000)},
-		{P: 99.9999, NS: 1000, LoNS: ptr[int64](1000)},
-		{P: 100, NS: 1000, LoNS: ptr[int64](1000), Supported: true},
+		{P: 50, NS: 500, LoNS: new(int64(469)), HiNS: new(int64(532)), Supported: true},
+		{P: 75, NS: 750, LoNS: new(int64(723)), HiNS: new(int64(778)), Supported: true},
+		{P: 90, NS: 900, LoNS: new(int64(881)), HiNS: new(int64(919)), Supported: true},
+		{P: 95, NS: 950, LoNS: new(int64(936)), HiNS: new(int64(964)), Supported: true},
+		{P: 99, NS: 990, LoNS: new(int64(983)), HiNS: new(int64(997)), Supported: true},
+		{P: 99.9, NS: 999, LoNS: new(int64(997))},
+		{P: 99.99, NS: 1000, LoNS: new(int64(999))},
+		{P: 99.999, NS: 1000, LoNS: new(int64(1000))},
+		{P: 99.9999, NS: 1000, LoNS: new(int64(1000))},
+		{P: 100, NS: 1000, LoNS: new(int64(1000)), Supported: true},
 	}
 	golden.Equal(t, want, d.Percentiles, "")
 }
@@ -151,10 +149,10 @@ func TestPoints(t *testing.T) {
 		want result.Points
 	}{
 		{"nothing", counts(), result.Points{}},
-		{"nine", upTo(9, 1), result.Points{MaxNS: ptr[int64](9)}},
-		{"ten", upTo(10, 1), result.Points{P50NS: ptr[int64](5), MaxNS: ptr[int64](10)}},
-		{"five hundred", upTo(500, 1), result.Points{P50NS: ptr[int64](250), P99NS: ptr[int64](495), MaxNS: ptr[int64](500)}},
-		{"a thousand", upTo(1000, 1), result.Points{P50NS: ptr[int64](500), P99NS: ptr[int64](990), MaxNS: ptr[int64](1000)}},
+		{"nine", upTo(9, 1), result.Points{MaxNS: new(int64(9))}},
+		{"ten", upTo(10, 1), result.Points{P50NS: new(int64(5)), MaxNS: new(int64(10))}},
+		{"five hundred", upTo(500, 1), result.Points{P50NS: new(int64(250)), P99NS: new(int64(495)), MaxNS: new(int64(500))}},
+		{"a thousand", upTo(1000, 1), result.Points{P50NS: new(int64(500)), P99NS: new(int64(990)), MaxNS: new(int64(1000))}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			golden.Equal(t, tt.want, Points(tt.c), "")
@@ -172,8 +170,8 @@ func TestIntervalCombinesBothPhases(t *testing.T) {
 	in.Kinds[measure.E2EResponse][measure.Measure] = *counts(9)
 	want := result.Interval{
 		TS: 2, Phase: "measure", Sent: 11, Confirmed: 22, Received: 33, Backlog: 4,
-		Send: result.Points{P50NS: ptr[int64](3), MaxNS: ptr[int64](5)},
-		E2E:  result.Points{MaxNS: ptr[int64](9)},
+		Send: result.Points{P50NS: new(int64(3)), MaxNS: new(int64(5))},
+		E2E:  result.Points{MaxNS: new(int64(9))},
 	}
 	golden.Equal(t, want, Interval(in, "measure", false), "")
 	if got := Interval(in, "measure", true).Send.MaxNS; *got != 77 {
@@ -235,7 +233,7 @@ func good() result.Result {
 	in := result.Result{
 		Run:       result.Run{Loop: result.LoopOpen, Mode: "stream", MeasureS: 10},
 		Messages:  result.Messages{Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000},
-		Intervals: []result.Interval{{TS: 2, LatestNS: ptr(int64(10_000))}, {TS: 3, LatestNS: ptr(int64(9_000))}},
+		Intervals: []result.Interval{{TS: 2, LatestNS: new(int64(10_000))}, {TS: 3, LatestNS: new(int64(9_000))}},
 		Evidence:  &result.Evidence{Sent: 100_000},
 	}
 	rise(&in, 100_000, 0.01)
@@ -323,10 +321,10 @@ func TestVerdict(t *testing.T) {
 		{"we did not come to all, and pacers had to wait", func(in *result.Result) { in.Evidence.Behind, in.Host.PacerWaits = 40_000, 3; sends(in, 60_000, false) }, CheckRate, result.Invalid, "the generator did not keep up", result.Invalid},
 		{"we did not come to a few", func(in *result.Result) { in.Evidence.Behind = 500; sends(in, 60_000, false) }, CheckRate, result.Valid, "the system took 60 % of the rate", result.Valid},
 		{"behind for a moment", func(in *result.Result) {
-			*in.Intervals[1].LatestNS, in.Run.WarmUpS = 51_000_000, ptr(1.5)
+			*in.Intervals[1].LatestNS, in.Run.WarmUpS = 51_000_000, new(1.5)
 		}, CheckRate, result.Suspect, "late in 1 of 2 seconds, by up to 51.0 ms in the second that began at 1.5 s of the measured window", result.Suspect},
 		{"behind where a second began in the warm-up", func(in *result.Result) {
-			*in.Intervals[0].LatestNS, in.Run.WarmUpS = 51_000_000, ptr(2.1)
+			*in.Intervals[0].LatestNS, in.Run.WarmUpS = 51_000_000, new(2.1)
 		}, CheckRate, result.Suspect, "in the second that began at 0.0 s of the measured window", result.Suspect},
 		{"behind by less than it matters", func(in *result.Result) { *in.Intervals[1].LatestNS = 49_000_000 }, CheckRate, result.Valid, "", result.Valid},
 		{"nothing scheduled", func(in *result.Result) { in.Messages = result.Messages{} }, CheckRate, result.NotRun, "Nothing", result.Invalid},
@@ -479,7 +477,7 @@ func TestInstantBacklogHasNoRate(t *testing.T) {
 	if s := o.Judge(r); s.Status != result.Undecided {
 		t.Errorf("got %+v", s)
 	}
-	r.MessagesAll.Delivered, r.Throughput.ReceivedPerS = 0, ptr(0.0)
+	r.MessagesAll.Delivered, r.Throughput.ReceivedPerS = 0, new(0.0)
 	if s := o.Judge(r); s.Status != result.Fail {
 		t.Errorf("nothing received: got %+v", s)
 	}

@@ -111,7 +111,7 @@ func TestFindingIsReportedOnce(t *testing.T) {
 	host.Hiccups.P999NS = 8_000_000
 	late := good()
 	late.Host = host
-	late.Intervals[0].LatestNS = ptr(int64(60_000_000))
+	late.Intervals[0].LatestNS = new(int64(60_000_000))
 	sent(&late, drawn{995, 1_000_000, 10}, drawn{5, 10_000_000, 9_000_000})
 	onTime := late
 	sent(&onTime, drawn{995, 1_000_000, 10}, drawn{5, 10_000_000, 0})
@@ -156,7 +156,7 @@ func TestLatenessCauseNeedsEvidence(t *testing.T) {
 		"a host busy with others":           {123_000, 0, usage(0.036, 0.997), "lateness.busy lateness.changes advice.stop_others"},
 		"weir on all cores":                 {123_000, 0, usage(0.85, 0.9), "lateness.no_core cpu.value lateness.changes advice.fewer"},
 		"pacers near their limit":           {123_000, 0, func(in *result.Result) { in.Evidence.HighestPerS = 600_000 }, "lateness.pacers_limit headroom.value lateness.changes advice.fewer"},
-		"a hypervisor with other guests":    {123_000, 0, func(in *result.Result) { in.Host.Usage.StealShare = ptr(0.02) }, "lateness.another steal.value lateness.changes advice.read"},
+		"a hypervisor with other guests":    {123_000, 0, func(in *result.Result) { in.Host.Usage.StealShare = new(0.02) }, "lateness.another steal.value lateness.changes advice.read"},
 		"a host of which nothing is known":  {0, 0, func(in *result.Result) { in.Host = result.Host{} }, "lateness.unknown lateness.changes advice.repeat"},
 		"an agent, on all cores":            {123_000, 0, func(in *result.Result) { usage(0.85, 0.9)(in); byAgent(in) }, "lateness.another agent.of cpu.value lateness.changes advice.read"},
 		"an agent, on a host that is quiet": {123_000, 0, byAgent, "lateness.partly_host lateness.changes advice.repeat"},

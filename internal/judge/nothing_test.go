@@ -31,8 +31,8 @@ func TestARunWithoutFiguresSaysWhatHappened(t *testing.T) {
 		want  result.Status
 		codes string
 	}{
-		{consuming(ptr(uint64(0)), failed), result.Invalid, "run.nothing_to_receive run.up_to_date"},
-		{consuming(ptr(uint64(1234)), nil), result.Invalid, "run.unreceived run.held_back"},
+		{consuming(new(uint64(0)), failed), result.Invalid, "run.nothing_to_receive run.up_to_date"},
+		{consuming(new(uint64(1234)), nil), result.Invalid, "run.unreceived run.held_back"},
 		{consuming(nil, nil), result.Invalid, "run.unreceived run.nothing_came"},
 		{consuming(nil, failed), result.Invalid, "run.unreceived run.nothing_came advice.events"},
 		{of(result.Messages{}, result.Evidence{}), result.Invalid, "run.unsent run.sent_nothing unsent.nothing_due"},

@@ -156,7 +156,7 @@ func judged() *result.Result {
 	return &result.Result{
 		Run:        result.Run{Loop: result.LoopOpen, MeasureS: 10},
 		Messages:   result.Messages{Scheduled: 1000, Sent: 1000, Confirmed: 1000, Delivered: 900, Lost: 100},
-		Throughput: result.Throughput{OfferedPerS: 100, SentPerS: 100, ConfirmedPerS: 99.9, ReceivedPerS: ptr(90.0)},
+		Throughput: result.Throughput{OfferedPerS: 100, SentPerS: 100, ConfirmedPerS: 99.9, ReceivedPerS: new(90.0)},
 		Latency: result.Latency{
 			Send:   result.Send{Response: sent},
 			E2E:    result.Pair{Response: Distribution(upTo(900, 1000), open), Service: Distribution(upTo(900, 1000), nil)},
@@ -249,10 +249,10 @@ func TestObjectiveKeptByAllMessages(t *testing.T) {
 	t.Parallel()
 	const ms = 1_000_000
 	row := func(p float64, by string, deff float64, hi *int64) result.Percentile {
-		return result.Percentile{P: p, NS: ms, LoNS: ptr(int64(ms / 2)), HiNS: hi, Supported: true, UnboundedBy: by, Deff: deff, Blocks: 20, Episodes: 3}
+		return result.Percentile{P: p, NS: ms, LoNS: new(int64(ms / 2)), HiNS: hi, Supported: true, UnboundedBy: by, Deff: deff, Blocks: 20, Episodes: 3}
 	}
 	dist := func(count uint64, rows ...result.Percentile) *result.Dist {
-		return &result.Dist{Count: count, MaxNS: ptr(int64(5 * ms)), Percentiles: rows}
+		return &result.Dist{Count: count, MaxNS: new(int64(5 * ms)), Percentiles: rows}
 	}
 	with := func(d *result.Dist, change func(*result.Dist)) *result.Dist { change(d); return d }
 	for name, x := range map[string]struct {
@@ -269,15 +269,15 @@ func TestObjectiveKeptByAllMessages(t *testing.T) {
 		"the slowest is the limit":                  {"e2e.p99 <= 5ms", dist(99999, row(99, result.ByEpisodes, 10, nil)), true, ""},
 		"their worth is not known":                  {"e2e.p99 <= 50ms", dist(99999, row(99, result.ByDependence, 0, nil)), false, "the upper end of p99 is not known"},
 		"their worth near the end is not known":     {"e2e.p99 <= 50ms", dist(99999, row(99, result.ByDependence, 10, nil)), false, ""},
-		"a larger percentile is bounded":            {"e2e.p99 <= 50ms", dist(99999, row(99, result.ByDependence, 0, nil), row(99.9, "", 10, ptr(int64(4*ms)))), true, "the interval of p99.9 ends at 4.00 ms, and p99 is at most that"},
-		"a larger percentile is bounded elsewhere":  {"e2e.p99 <= 3ms", dist(99999, row(99, result.ByDependence, 0, nil), row(99.9, "", 10, ptr(int64(4*ms)))), false, ""},
-		"a smaller percentile bounds nothing":       {"e2e.p99 <= 50ms", dist(99999, row(50, "", 10, ptr(int64(4*ms))), row(99, result.ByDependence, 0, nil)), false, ""},
+		"a larger percentile is bounded":            {"e2e.p99 <= 50ms", dist(99999, row(99, result.ByDependence, 0, nil), row(99.9, "", 10, new(int64(4*ms)))), true, "the interval of p99.9 ends at 4.00 ms, and p99 is at most that"},
+		"a larger percentile is bounded elsewhere":  {"e2e.p99 <= 3ms", dist(99999, row(99, result.ByDependence, 0, nil), row(99.9, "", 10, new(int64(4*ms)))), false, ""},
+		"a smaller percentile bounds nothing":       {"e2e.p99 <= 50ms", dist(99999, row(50, "", 10, new(int64(4*ms))), row(99, result.ByDependence, 0, nil)), false, ""},
 		"the worth of a larger percentile":          {"e2e.p99 <= 50ms", dist(36880, row(99, result.ByDependence, 0, nil), row(99.9, result.ByEpisodes, 10, nil)), true, "with p99.9 over the limit"},
 		"the worth of a larger percentile, too few": {"e2e.p99 <= 50ms", dist(36870, row(99, result.ByDependence, 0, nil), row(99.9, result.ByEpisodes, 10, nil)), false, ""},
 		"a message did not end":                     {"e2e.p99 <= 50ms", with(dist(99999, row(99, result.ByEpisodes, 10, nil)), func(d *result.Dist) { d.Censored = 1 }), false, ""},
 		"a message took over an hour":               {"e2e.p99 <= 50ms", with(dist(99999, row(99, result.ByEpisodes, 10, nil)), func(d *result.Dist) { d.Overflow = 1 }), false, ""},
-		"the clocks may be off":                     {"e2e.p99 <= 6ms", with(dist(99999, row(99, result.ByEpisodes, 10, nil)), func(d *result.Dist) { d.ClockBoundNS = ptr(int64(ms)) }), true, ""},
-		"the clocks may be off by too much":         {"e2e.p99 <= 6ms", with(dist(99999, row(99, result.ByEpisodes, 10, nil)), func(d *result.Dist) { d.ClockBoundNS = ptr(int64(ms + 1)) }), false, ""},
+		"the clocks may be off":                     {"e2e.p99 <= 6ms", with(dist(99999, row(99, result.ByEpisodes, 10, nil)), func(d *result.Dist) { d.ClockBoundNS = new(int64(ms)) }), true, ""},
+		"the clocks may be off by too much":         {"e2e.p99 <= 6ms", with(dist(99999, row(99, result.ByEpisodes, 10, nil)), func(d *result.Dist) { d.ClockBoundNS = new(int64(ms + 1)) }), false, ""},
 		"the clocks could not be compared":          {"e2e.p99 <= 50ms", with(dist(99999, row(99, result.ByEpisodes, 10, nil)), func(d *result.Dist) { d.Percentiles[0].UnsupportedBy = result.ByUnknownClock }), false, ""},
 		"a limit from below":                        {"e2e.p99 >= 10ms", dist(99999, row(99, result.ByEpisodes, 10, nil)), false, ""},
 		"a percentile with too few samples":         {"e2e.p99 <= 50ms", with(dist(400, row(99, result.ByEpisodes, 1, nil)), func(d *result.Dist) { d.Percentiles[0].Supported = false }), false, ""},
@@ -377,11 +377,11 @@ func TestNothingMeasuredDecidesNoRate(t *testing.T) {
 func TestOutcomeHasFigureAndInterval(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]result.SLO{
-		"send.p50 <= 1ms":          {Value: 500e3 + 223, Unit: "ns", Lo: ptr(468992.0), Hi: ptr(532479.0)},
-		"lost <= 100":              {Value: 100, Unit: "messages", Lo: ptr(100.0), Hi: ptr(100.0)},
-		"ratio(lost, sent) <= 10%": {Value: 0.1, Unit: "ratio", Lo: ptr(0.1), Hi: ptr(0.1)},
-		"received.rate >= 90/s":    {Value: 90, Unit: "per_s", Lo: ptr(90.0), Hi: ptr(90.0)},
-		"e2e.p95 >= 1s":            {Value: 1999634432, AtLeast: true, Unit: "ns", Lo: ptr(1999634432.0)},
+		"send.p50 <= 1ms":          {Value: 500e3 + 223, Unit: "ns", Lo: new(468992.0), Hi: new(532479.0)},
+		"lost <= 100":              {Value: 100, Unit: "messages", Lo: new(100.0), Hi: new(100.0)},
+		"ratio(lost, sent) <= 10%": {Value: 0.1, Unit: "ratio", Lo: new(0.1), Hi: new(0.1)},
+		"received.rate >= 90/s":    {Value: 90, Unit: "per_s", Lo: new(90.0), Hi: new(90.0)},
+		"e2e.p95 >= 1s":            {Value: 1999634432, AtLeast: true, Unit: "ns", Lo: new(1999634432.0)},
 	} {
 		o := must.Get(ParseObjective(expr))(t)
 		want.Expr, want.Status, want.Pass = expr, result.Pass, true

@@ -12,7 +12,7 @@ import (
 // failed and dropped messages in each second of the run.
 func cold(failed, dropped map[int]uint64) result.Result {
 	in := short(2, 10, 1000, flat, flat)
-	in.Run.WarmUpS = ptr(2.0)
+	in.Run.WarmUpS = new(2.0)
 	for i := range in.Intervals[:12] {
 		x, all := &in.Intervals[i], &in.MessagesAll
 		x.Failed, x.Dropped = failed[i], dropped[i]

@@ -11,9 +11,9 @@ import (
 // seconds makes a run of n seconds whose p50, p99 and backlog are given by the
 // second, with one of warm-up before and one of the drain behind.
 func seconds(n int, p50, p99 func(i int) int64, backlog func(i int) uint64) []result.Interval {
-	out := []result.Interval{{Phase: "warmup", Send: result.Points{P50NS: ptr[int64](1 << 40)}}}
+	out := []result.Interval{{Phase: "warmup", Send: result.Points{P50NS: new(int64(1 << 40))}}}
 	for i := range n {
-		out = append(out, result.Interval{TS: float64(i), Phase: "measure", Backlog: backlog(i), Send: result.Points{P50NS: ptr(p50(i)), P99NS: ptr(p99(i))}})
+		out = append(out, result.Interval{TS: float64(i), Phase: "measure", Backlog: backlog(i), Send: result.Points{P50NS: new(p50(i)), P99NS: new(p99(i))}})
 	}
 	return append(out, result.Interval{Phase: "drain"})
 }
@@ -104,7 +104,7 @@ func stopped(from, still int, p50, p99 func(int) int64, backlog func(int) uint64
 		rows[1+i].Send = result.Points{}
 	}
 	if after := 1 + from + still; after < 11 {
-		rows[after].Send = result.Points{P50NS: ptr[int64](59_506_687), P99NS: ptr[int64](988_807_167)}
+		rows[after].Send = result.Points{P50NS: new(int64(59_506_687)), P99NS: new(int64(988_807_167))}
 	}
 	in := lasting(2000, rows)
 	in.Run.MeasureS = 10
