@@ -19,10 +19,6 @@ type collector struct {
 	second int64 // of the last GC check
 }
 
-func newCollector(r *run) *collector {
-	return &collector{run: r, gc: host.NewGCEvents()}
-}
-
 func (c *collector) loop(ctx context.Context) {
 	every := int64(c.run.cfg.Every)
 	if every <= 0 {

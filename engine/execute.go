@@ -54,7 +54,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	merging, endMerge := context.WithCancel(context.WithoutCancel(ctx))
 	side.Go(func() { r.merge(merging) })
 	collecting, endCollect := context.WithCancel(context.WithoutCancel(ctx))
-	c := newCollector(r)
+	c := &collector{run: r, gc: host.NewGCEvents()}
 	side.Go(func() { c.loop(collecting) })
 
 	r.start()

@@ -139,8 +139,8 @@ func (d *decoder) buckets(c *Counts) {
 	lo, hi := d.natural("minimum", math.MaxInt64), d.natural("maximum", math.MaxInt64)
 	// Nothing stricter holds. The extremes are read before the counts (see Histogram), and may be
 	// those of a value that only the next reading counts. Values above Highest count in its bucket.
-	if first < LastBucket && lo > highestOf(first) || hi < lowestOf(last) {
-		d.Fail("extremes %d and %d of buckets from %d to %d", lo, hi, lowestOf(first), highestOf(last))
+	if first < LastBucket && lo > highestOf(first) || hi < BucketLowest(last) {
+		d.Fail("extremes %d and %d of buckets from %d to %d", lo, hi, BucketLowest(first), highestOf(last))
 	}
 	if d.Err() != nil {
 		return

@@ -170,7 +170,7 @@ func (c *Counts) LowestAt(rank uint64) int64 {
 	var sum uint64
 	for i, n := range c.n {
 		if sum += n; sum >= rank {
-			return max(lowestOf(c.lo+i), c.min)
+			return max(BucketLowest(c.lo+i), c.min)
 		}
 	}
 	return c.min
@@ -197,7 +197,7 @@ func (c *Counts) Below(v int64) uint64 {
 func (c *Counts) Buckets() iter.Seq2[int64, uint64] {
 	return func(yield func(int64, uint64) bool) {
 		for i, n := range c.Range() {
-			if !yield(lowestOf(i), n) {
+			if !yield(BucketLowest(i), n) {
 				return
 			}
 		}
@@ -253,7 +253,7 @@ func (c *Counts) StdDev() float64 {
 // middle returns what represents the values of n[i]: HdrHistogram's median equivalent value,
 // clamped to the extremes.
 func (c *Counts) middle(i int) float64 {
-	low, high := lowestOf(c.lo+i), highestOf(c.lo+i)
+	low, high := BucketLowest(c.lo+i), highestOf(c.lo+i)
 	return float64(max(min(low+(high-low+1)/2, c.max), c.min))
 }
 

@@ -37,8 +37,8 @@ func shiftOf(v int64) int {
 	return bits.Len64(uint64(v)|fullMask) - (halfBits + 1)
 }
 
-// lowestOf returns the lowest value of a bucket.
-func lowestOf(index int) int64 {
+// BucketLowest returns the lowest value of the bucket with that index, which is 0 to LastBucket.
+func BucketLowest(index int) int64 {
 	if index < 2*half {
 		return int64(index)
 	}
@@ -46,16 +46,12 @@ func lowestOf(index int) int64 {
 	return int64(index-shift<<halfBits) << shift
 }
 
-// BucketLowest returns the lowest value of the bucket with that index, which is
-// 0 to LastBucket.
-func BucketLowest(index int) int64 { return lowestOf(index) }
-
 // highestOf returns the highest value of a bucket.
-func highestOf(index int) int64 { return lowestOf(index+1) - 1 }
+func highestOf(index int) int64 { return BucketLowest(index+1) - 1 }
 
 // LowestEquivalent returns the lowest value that shares v's bucket. v below 0
 // counts as 0 and above Highest as Highest.
-func LowestEquivalent(v int64) int64 { return lowestOf(indexOf(clamp(v))) }
+func LowestEquivalent(v int64) int64 { return BucketLowest(indexOf(clamp(v))) }
 
 // HighestEquivalent returns the highest value that shares v's bucket. v below 0
 // counts as 0 and above Highest as Highest.

@@ -21,12 +21,12 @@ func TestBucketsAreHdrHistograms(t *testing.T) {
 	}
 	h := reference()
 	for i := range LastBucket + 1 {
-		must.Do(t, h.RecordValue(lowestOf(i)))
+		must.Do(t, h.RecordValue(BucketLowest(i)))
 	}
 	counts := h.Export().Counts
 	for i := range LastBucket + 1 {
 		if counts[i] != 1 {
-			t.Fatalf("HdrHistogram counts the lowest value of our bucket %d (%d ns) elsewhere", i, lowestOf(i))
+			t.Fatalf("HdrHistogram counts the lowest value of our bucket %d (%d ns) elsewhere", i, BucketLowest(i))
 		}
 	}
 	i := 0
@@ -34,8 +34,8 @@ func TestBucketsAreHdrHistograms(t *testing.T) {
 		if bar.Count == 0 {
 			continue
 		}
-		if bar.From != lowestOf(i) || bar.To != highestOf(i) {
-			t.Fatalf("bucket %d: ours is %d to %d, HdrHistogram's %d to %d", i, lowestOf(i), highestOf(i), bar.From, bar.To)
+		if bar.From != BucketLowest(i) || bar.To != highestOf(i) {
+			t.Fatalf("bucket %d: ours is %d to %d, HdrHistogram's %d to %d", i, BucketLowest(i), highestOf(i), bar.From, bar.To)
 		}
 		i++
 	}
@@ -45,15 +45,15 @@ func TestEveryValueFallsInItsBucket(t *testing.T) {
 	check := func(v int64) {
 		t.Helper()
 		i := indexOf(v)
-		if lowestOf(i) > v || highestOf(i) < v {
-			t.Fatalf("%d is in bucket %d, which is %d to %d", v, i, lowestOf(i), highestOf(i))
+		if BucketLowest(i) > v || highestOf(i) < v {
+			t.Fatalf("%d is in bucket %d, which is %d to %d", v, i, BucketLowest(i), highestOf(i))
 		}
-		if w := highestOf(i) - lowestOf(i); w*1024 > v {
+		if w := highestOf(i) - BucketLowest(i); w*1024 > v {
 			t.Fatalf("bucket of %d is %d wide: more than 1/1024", v, w+1)
 		}
 	}
 	for i := range LastBucket {
-		check(lowestOf(i))
+		check(BucketLowest(i))
 		check(highestOf(i))
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))

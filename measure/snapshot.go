@@ -146,7 +146,7 @@ func advance(of []*Histogram, seen, fresh *Counts) {
 		bottom, top = min(bottom, h.min.Load()), max(top, h.max.Load())
 	}
 	seen.min, seen.max = bottom, top
-	fresh.min, fresh.max = max(bottom, lowestOf(first)), top
+	fresh.min, fresh.max = max(bottom, BucketLowest(first)), top
 	if fresh.over == 0 {
 		fresh.max = min(top, highestOf(last))
 	}

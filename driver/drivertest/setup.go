@@ -34,7 +34,7 @@ func setupChecks() []check {
 		{
 			name:  "OpenUnreachable",
 			rule:  "An unreachable system is ErrUnreachable",
-			lacks: func(d driver.Definition) string { return lackIf(!hasOption(d, "address"), "an option address") },
+			lacks: func(d driver.Definition) string { return lackIf(!driver.HasOption(d.New(), "address"), "an option address") },
 			run:   openUnreachable,
 		},
 		{name: "ConfigStrict", rule: "A Config is a driver's own typed settings, holding the defaults", run: configStrict},
@@ -111,10 +111,6 @@ func lackIf(missing bool, what string) string {
 		return what
 	}
 	return ""
-}
-
-func hasOption(d driver.Definition, name string) bool {
-	return driver.HasOption(d.New(), name)
 }
 
 func openUnreachable(e *env) {

@@ -43,8 +43,8 @@ func far(name, about string, roundTrip time.Duration) Profile {
 	return Profile{Name: name, About: about, To: c, From: c, Source: dean, Note: "half of the round trip each way"}
 }
 
-// profiles returns all profiles.
-func profiles() []Profile {
+// Profiles returns all profiles.
+func Profiles() []Profile {
 	return []Profile{
 		far("datacenter", "within a data centre", 500*time.Microsecond),
 		far("cross-region", "California to the Netherlands", 150*time.Millisecond),
@@ -65,13 +65,10 @@ func profiles() []Profile {
 	}
 }
 
-// Profiles returns all profiles.
-func Profiles() []Profile { return profiles() }
-
 // ProfileNames returns the names of all profiles.
 func ProfileNames() []string {
 	var names []string
-	for _, p := range profiles() {
+	for _, p := range Profiles() {
 		names = append(names, p.Name)
 	}
 	return names
@@ -79,7 +76,7 @@ func ProfileNames() []string {
 
 // ProfileNamed returns the profile with that name; false if there is none.
 func ProfileNamed(name string) (Profile, bool) {
-	all := profiles()
+	all := Profiles()
 	i := slices.IndexFunc(all, func(p Profile) bool { return p.Name == name })
 	if i < 0 {
 		return Profile{}, false
