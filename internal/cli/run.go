@@ -40,7 +40,7 @@ type runCommand struct {
 	Full        bool         `help:"Print all figures at the end, not only the screen of the most important ones (default: off)."`
 	Quiet       *bool        `help:"Print only errors on stderr: no live view (default: off)."`
 	Strict      *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
-	Percentiles *string      `placeholder:"LIST" help:"Percentiles to print, such as --percentiles 50,99,99.99 (default: those with enough samples). One with too few samples is marked ~. The result stores them beside the usual ones, so that weir report can print them too. Costs nothing during the run."`
+	Percentiles *string      `placeholder:"LIST" help:"Percentiles to print, such as --percentiles 50,99,99.99 (default: those with enough samples). The result stores them beside the usual ones, so that weir report can print them too. Costs nothing during the run."`
 	Require     *string      `placeholder:"VERDICT" help:"Minimum verdict for exit code 0. suspect: exit with 5 when the run is INVALID. valid: also when it is SUSPECT. wire, alone or as valid,wire: run only where --wire can record (default: suspect)."`
 	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message (default: none)."`
 	NoColor     *bool        `help:"Use no colour, and plain lines instead of a live view (default: off)."`
