@@ -282,7 +282,7 @@ func TestStopDuringStepIsKept(t *testing.T) {
 			t.Fatalf("stop %d: its threads are in states %s", i, got)
 		}
 		must.Do(t, unix.Kill(pid, unix.SIGCONT))
-		must.Until(t, "it goes on", func() bool { return !strings.Contains(states(t, pid), "T") })
+		must.Until(t, "it continues", func() bool { return !strings.Contains(states(t, pid), "T") })
 	}
 	must.Do(t, c.in.Close())
 	if said, err := c.out.ReadString('\n'); err != nil || said != "fine\n" {
