@@ -337,7 +337,7 @@ func TestFailedRestartSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var taken net.Listener
-	until(t, "the port is free", func() bool {
+	must.Until(t, "the port is free", func() bool {
 		taken, err = net.Listen("tcp", r.Address[0])
 		return err == nil
 	})
