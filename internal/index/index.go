@@ -5,6 +5,7 @@ package index
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -134,11 +135,11 @@ func load(ctx context.Context, dir, path string) (map[string]*entry, error) {
 	if !lines.Scan() && lines.Err() == nil { // created, but never written
 		return rows, nil
 	}
-	var h head
-	if err := json.Unmarshal(lines.Bytes(), &h); err != nil || !strings.HasPrefix(h.Schema, "weir.index/") {
+	if !bytes.HasPrefix(lines.Bytes(), []byte(`{"schema":"weir.index/`)) {
 		return nil, fmt.Errorf("it %w (a file that does not exist yet, or one that weir serve made)", ErrForeign)
 	}
-	if h.Schema != schema || h.Dir != dir {
+	var h head
+	if err := json.Unmarshal(lines.Bytes(), &h); err != nil || h.Schema != schema || h.Dir != dir { // cut short, or another's
 		return rows, nil
 	}
 	var facts factTable

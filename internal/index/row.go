@@ -91,6 +91,9 @@ func readRow(root *os.Root, f folder) (Row, *compare.Record) {
 	}
 	if err != nil {
 		row.Wrong = pathless(err)
+		if errors.Is(err, result.ErrTorn) {
+			row.Wrong += " (copy the folder again from where weir wrote it)"
+		}
 	}
 	for _, s := range []*string{&row.Name, &row.Scenario, &row.Driver, &row.Server, &row.Host, &row.Guarantee, &row.Mode, &row.Wrong, &row.Family} {
 		*s = strings.ToValidUTF8(compare.Short(*s, longestText), "�")
@@ -110,11 +113,7 @@ func pathless(err error) string {
 }
 
 func (r *Row) ended(root *os.Root) (*compare.Record, error) {
-	b, err := userfile.ReadIn(root, path.Join(r.Dir, result.FileResult), longestResult)
-	if err != nil {
-		return nil, err
-	}
-	x, err := result.Unmarshal(b)
+	x, err := parsed(root, r.Dir, result.FileResult, longestResult, result.Unmarshal)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package series
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -68,7 +67,7 @@ func ReadRunList(dir, name string) (*RunList, error) {
 	}
 	p := new(RunList)
 	if err == nil {
-		err = json.Unmarshal(b, p)
+		err = userfile.JSON(b, schemaSeries, p)
 	}
 	if err == nil {
 		err = p.check()
@@ -79,11 +78,8 @@ func ReadRunList(dir, name string) (*RunList, error) {
 	return p, nil
 }
 
-// check refuses a plan that weir did not write, or that names a folder elsewhere.
+// check refuses a plan that names a folder elsewhere.
 func (p *RunList) check() error {
-	if p.Schema != schemaSeries {
-		return fmt.Errorf("its schema is %q (%s)", p.Schema, schemaSeries)
-	}
 	for i, r := range p.Runs {
 		if r.Place < 1 || r.Place > len(p.Scenarios) || r.Repeat < 0 || r.Name == "" || !filepath.IsLocal(r.Dir) || filepath.Base(r.Dir) != r.Dir {
 			return fmt.Errorf("runs[%d] is malformed (dir, name, place and repeat of a run)", i)

@@ -96,8 +96,8 @@ func TestMalformedSeriesPlanIsRejected(t *testing.T) {
 	const scenarios = `"scenarios": [{"name": "a", "scenario": "weir: 1"}]`
 	for name, c := range map[string]struct{ text, want string }{
 		"none":               {"", "x has no series.json (the folder of several runs with a plan; weir run --append adds runs to others)"},
-		"torn":               {`{"schema": "weir.ser`, "reading x/series.json: unexpected end of JSON input"},
-		"of a newer weir":    {`{"schema": "weir.series/v2"}`, `reading x/series.json: its schema is "weir.series/v2" (weir.series/v1)`},
+		"torn":               {`{"schema": "weir.ser`, "reading x/series.json: cut short: it ends within its JSON (copy the file again from where weir wrote it)"},
+		"of a newer weir":    {`{"schema": "weir.series/v2"}`, `reading x/series.json: schema "weir.series/v2" is not known (weir.series/v1)`},
 		"a folder elsewhere": {`{"schema": "weir.series/v1", ` + scenarios + `, "runs": [{"dir": "../a", "name": "a", "place": 1}]}`, "reading x/series.json: runs[0] is malformed (dir, name, place and repeat of a run)"},
 		"a folder below":     {`{"schema": "weir.series/v1", ` + scenarios + `, "runs": [{"dir": "a/b", "name": "a", "place": 1}]}`, "runs[0] is malformed"},
 		"no scenario":        {`{"schema": "weir.series/v1", ` + scenarios + `, "runs": [{"dir": "a", "name": "a", "place": 1}, {"dir": "b", "name": "b", "place": 2}]}`, "runs[1] is malformed"},

@@ -173,7 +173,7 @@ func TestPublishNamesWhatItLeavesOut(t *testing.T) {
 	if err := os.Mkdir(locked, 0); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"half: ", "newer: written by a newer weir", "cap: capacity.json: schema"}
+	want := []string{"half: ", "newer: result.json: written by a newer weir", "cap: capacity.json: schema"}
 	if f, err := os.Open(locked); err != nil { // not root
 		want = append([]string{"locked: permission denied"}, want...)
 	} else if err := f.Close(); err != nil {
@@ -381,7 +381,7 @@ func TestUnreadableRunsSaySo(t *testing.T) {
 		}
 	}
 	begins(t, filepath.Join(dir, "now"))
-	why := []string{"written by a newer weir", "cut short: it ends within its JSON"}
+	why := []string{"written by a newer weir", "cut short: it ends within its JSON", "result.json: line 1", "(copy the folder again from where weir wrote it)"}
 	srv := serving(t, dir, Options{})
 	site, said := published(t, dir)
 	index, err := os.ReadFile(filepath.Join(site, "index.html"))

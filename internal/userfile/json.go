@@ -16,7 +16,7 @@ func JSON(b []byte, schema string, v any) error {
 	}
 	switch err := json.NewDecoder(bytes.NewReader(b)).Decode(&head); {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return errors.New("cut short: it ends within its JSON")
+		return errors.New("cut short: it ends within its JSON (copy the file again from where weir wrote it)")
 	case err != nil:
 		return err
 	}
