@@ -48,6 +48,10 @@ const defaultListen = "127.0.0.1:8080"
 
 // run serves until a signal comes.
 func (c *serveCommand) run(ctx context.Context, e *env) Code {
+	if err := c.checkNames(); err != nil {
+		e.complainEach(err)
+		return Usage
+	}
 	at, err := c.address()
 	token, tokenErr := c.token(e)
 	config, tlsErr := c.tls(e)
@@ -114,6 +118,26 @@ func (c *serveCommand) checkPublish(e *env) error {
 		return errors.New(strings.NewReplacer("--out:", "--publish:", "a file that does not exist yet", "a folder that does not exist yet").Replace(err.Error()))
 	}
 	return nil
+}
+
+// checkNames refuses names that a script left empty.
+func (c *serveCommand) checkNames() error {
+	var errs []error
+	for _, x := range []struct {
+		flag    string
+		given   *string
+		allowed string
+	}{
+		{"--index", c.Index, "a file that does not exist yet, or one that weir serve made"},
+		{"--token-file", c.TokenFile, "a file with the token"},
+		{"--tls-cert", c.TLSCert, "a file with the certificate"},
+		{"--tls-key", c.TLSKey, "a file with the key"},
+	} {
+		if x.given != nil && *x.given == "" {
+			errs = append(errs, fmt.Errorf("%s: is empty (%s)", x.flag, x.allowed))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // publish writes static pages.
