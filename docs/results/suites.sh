@@ -2,7 +2,7 @@
 # Runs the suites with the weir in PATH, one system after another, and stores the rows in suites/SUITE/suite.json: an hour
 # and a half on a quiet host. Arguments choose: SUITE, or SUITE/SYSTEM. ROWS=a,b runs only these rows. What does not run
 # stays as it is stored. SCALE=1 runs the suites at the articles' full length: remove what is stored first.
-# weir serve suites shows them in a browser.
+# The pages in suites are what weir publishes of these tables; weir serve suites shows the same in a browser.
 # Then: go test ./internal/cli -run Articles -update
 set -uo pipefail
 cd "$(dirname "$0")"
@@ -50,3 +50,5 @@ suite commit-log 0.2 nats-streaming-memory nats-streaming-fsync nats-streaming-f
 suite dissecting 0.1 nanomsg zeromq activemq nats kafka nsq rabbitmq redis-pubsub iris
 suite matching 0.2 literal wildcard
 suite mqperf 0.1 postgres rabbitmq artemis nats-streaming redis-streams pulsar kafka kmq rocketmq mongodb sqs
+
+weir serve suites --publish "$folders/pages" --markdown --index "$folders/index" && rm -f suites/*.md suites/*.svg && cp "$folders/pages/"* suites/

@@ -29,6 +29,7 @@ type serveCommand struct {
 	Listen    *string  `placeholder:"[HOST]:PORT" help:"Where to listen. Without a host only this one can read it. Port 0 takes a free one (default: 127.0.0.1:8080)."`
 	Name      []string `placeholder:"NAME" help:"Another name by which browsers call this server, such as that of a proxy; may be repeated. Addresses, localhost, the name of the host and those of the certificate always work."`
 	Publish   *string  `placeholder:"DIR" help:"Write the same as static pages for any web host into this folder, which must not exist, and end."`
+	Markdown  bool     `help:"With --publish: write Markdown and pictures, as for a repository. These are pages of runs, searches and suites, and README.md, which lists them."`
 	Start     bool     `help:"Let pages start runs, with a token that weir prints. A scenario can run any program: who has the token acts as you. On other addresses than loopback this needs TLS."`
 	TokenFile *string  `placeholder:"FILE" help:"Ask for the token in this file, of 20 characters or more. With --start, default: a new one at each start."`
 	TLSCert   *string  `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate."`
@@ -108,7 +109,10 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 
 // checkPublish refuses a folder that cannot be created, and flags without effect there.
 func (c *serveCommand) checkPublish(e *env) error {
-	if c.Publish == nil {
+	switch {
+	case c.Publish == nil && c.Markdown:
+		return errors.New("--markdown: the form of static pages (with --publish DIR)")
+	case c.Publish == nil:
 		return nil
 	}
 	if c.Listen != nil || c.Name != nil || c.Start || c.TokenFile != nil || c.TLSCert != nil || c.TLSKey != nil {
@@ -143,7 +147,7 @@ func (c *serveCommand) checkNames() error {
 // publish writes static pages.
 func (c *serveCommand) publish(ctx context.Context, e *env, x *index.Index) Code {
 	s := serve.New(ctx, serve.Options{Index: x, Weir: buildinfo.Version(), Log: e.log})
-	said, err := s.Publish(ctx, e.path(*c.Publish))
+	said, err := s.Publish(ctx, e.path(*c.Publish), c.Markdown)
 	s.Wait()
 	err = errors.Join(err, x.Close())
 	switch {
@@ -158,7 +162,7 @@ func (c *serveCommand) publish(ctx context.Context, e *env, x *index.Index) Code
 	if said.Left > 0 {
 		e.say("weir: %d older runs are in the list and have no page of their own", said.Left)
 	}
-	begin := filepath.Join(*c.Publish, "index.html")
+	begin := filepath.Join(*c.Publish, map[bool]string{false: "index.html", true: "README.md"}[c.Markdown])
 	if said.Pages == 0 {
 		e.say("weir: wrote only %s: no run in %s can be shown", begin, c.Dir)
 		return OK

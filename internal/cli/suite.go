@@ -46,7 +46,7 @@ type suiteShow struct {
 // Help is shown below the verb's flags' heading.
 func (*suiteShow) Help() string {
 	return suiteHelp + " --json, --markdown, --html and -o are for the folder of a suite that was run. " +
-		"Markdown in a file has its charts as pictures beside it: FILE-1.svg, FILE-2.svg."
+		"weir serve DIR --publish OUT --markdown writes the page of each suite below DIR in Markdown, with pictures."
 }
 
 // suiteRun is `weir suite run`.
@@ -104,7 +104,7 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 		}
 		x := view.SuiteReport{Report: r}
 		return e.printed("the suite", c.Write(e.outlet(), layout.Document{
-			JSON: json.RawMessage(b), HTML: x.HTML, Drawn: x.Drawn(), Show: func(p *layout.Page) { p.Append(x.Page()) },
+			JSON: json.RawMessage(b), HTML: x.HTML, Show: func(p *layout.Page) { p.Append(x.Page()) },
 		}))
 	}
 	if c.JSON || c.Markdown || c.HTML || c.Out != nil {

@@ -243,6 +243,16 @@ func differences(used [][]Run) []Difference {
 	return out
 }
 
+// Incomparable returns the differences between the sides that make a comparison of them meaningless.
+func Incomparable(sides []Side) []Difference {
+	var used [][]Run
+	for _, s := range sides {
+		_, runs := usable("", Side{Runs: Recorded(s.Runs)})
+		used = append(used, runs)
+	}
+	return slices.DeleteFunc(differences(used), func(d Difference) bool { return !d.Meaningless })
+}
+
 // refused returns an error for differences that rule out a comparison.
 func refused(all []Difference) error {
 	var parts []string

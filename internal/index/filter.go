@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -30,14 +31,77 @@ var texts = map[string]func(*Row) string{
 var statuses = []string{"valid", "suspect", "invalid", "interrupted", "fail", "open"}
 
 // figures are the keys of conditions "key<value". A row without the figure matches no condition on it.
-var figures = map[string]func(*Row) *result.Value{
-	"p50":       func(r *Row) *result.Value { return r.P50 },
-	"p99":       func(r *Row) *result.Value { return r.P99 },
-	"p99.9":     func(r *Row) *result.Value { return r.P999 },
-	"offered":   func(r *Row) *result.Value { return exactly(r.Rate) },
-	"delivered": func(r *Row) *result.Value { return exactly(r.Received) },
-	"lost":      func(r *Row) *result.Value { return counted(r, r.Lost) },
-	"failed":    func(r *Row) *result.Value { return counted(r, r.Failed) },
+var figures = map[string]struct {
+	kind string // of what allowed says
+	of   func(*Row) *result.Value
+}{
+	"p50":       {"time", func(r *Row) *result.Value { return r.P50 }},
+	"p99":       {"time", func(r *Row) *result.Value { return r.P99 }},
+	"p99.9":     {"time", func(r *Row) *result.Value { return r.P999 }},
+	"offered":   {"rate", func(r *Row) *result.Value { return exactly(r.Rate) }},
+	"delivered": {"rate", func(r *Row) *result.Value { return exactly(r.Received) }},
+	"lost":      {"count", func(r *Row) *result.Value { return counted(r, r.Lost) }},
+	"failed":    {"count", func(r *Row) *result.Value { return counted(r, r.Failed) }},
+}
+
+// allowed says what a wrong condition of each kind could have been.
+var allowed = map[string]string{
+	"verdict": "verdict: one of " + strings.Join(statuses, ", "),
+	"time":    "a time with its unit, as 10ms",
+	"rate":    "a rate, as 1000/s",
+	"count":   "a number of messages, as lost=0",
+	"key": "driver:, server:, scenario:, name:, folder:, host:, mode:, guarantee: or verdict: with a word after it; " +
+		"p50, p99 or p99.9 with <, <=, > or >= and a time, as p99<10ms; offered or delivered and a rate, as delivered>=1000/s; lost or failed and a number, as lost>0, lost=0",
+}
+
+// A Searchable is what the words of a search look at in a row.
+type Searchable struct {
+	Texts   map[string]string        `json:"texts"` // by key
+	Figures map[string]*result.Value `json:"figures"`
+	Status  string                   `json:"status"`
+	SLO     string                   `json:"slo"`
+	Open    bool                     `json:"open"`
+}
+
+// A Search is what a list without a server needs to search and to sort its rows as List does.
+type Search struct {
+	Rows     []Searchable      `json:"rows"`
+	Statuses []string          `json:"statuses"`
+	Kinds    map[string]string `json:"kinds"` // of figures, by key
+	Allowed  map[string]string `json:"allowed"`
+	Most     int               `json:"most"`   // words
+	Orders   map[string][]int  `json:"orders"` // by one of Sorts: numbers of rows
+}
+
+// SearchOf returns the search in a listing of a query without an order.
+func (x *Index) SearchOf(ctx context.Context, l Listing, q Query) (Search, error) {
+	s := Search{Statuses: statuses, Kinds: map[string]string{}, Allowed: allowed, Most: mostWords, Orders: map[string][]int{}}
+	at := map[string]int{}
+	for i := range l.Rows {
+		r := &l.Rows[i]
+		row := Searchable{map[string]string{}, map[string]*result.Value{}, r.Status, r.SLO, r.Kind == Unended}
+		for key, of := range texts {
+			row.Texts[key] = of(r)
+		}
+		for key, f := range figures {
+			s.Kinds[key] = f.kind
+			if v := f.of(r); v != nil {
+				row.Figures[key] = v
+			}
+		}
+		s.Rows = append(s.Rows, row)
+		at[r.Dir] = i
+	}
+	for _, q.Sort = range Sorts() {
+		sorted, err := x.List(ctx, q)
+		if err != nil {
+			return s, err
+		}
+		for i := range sorted.Rows {
+			s.Orders[q.Sort] = append(s.Orders[q.Sort], at[sorted.Rows[i].Dir])
+		}
+	}
+	return s, nil
 }
 
 func exactly(v *float64) *result.Value {
@@ -87,17 +151,16 @@ func condition(key, rest string) (filter, error) {
 	switch {
 	case ok && key == "verdict":
 		if !slices.Contains(statuses, text) {
-			return nil, errors.New("verdict: one of " + strings.Join(statuses, ", "))
+			return nil, errors.New(allowed["verdict"])
 		}
 		return func(r *Row) bool { return r.has(text) }, nil
 	case ok && texts[key] != nil && text != "":
 		of := texts[key]
 		return func(r *Row) bool { return strings.Contains(strings.ToLower(of(r)), text) }, nil
-	case !ok && figures[key] != nil:
+	case !ok && figures[key].of != nil:
 		return comparison(key, rest)
 	}
-	return nil, errors.New("driver:, server:, scenario:, name:, folder:, host:, mode:, guarantee: or verdict: with a word after it; " +
-		"p50, p99 or p99.9 with <, <=, > or >= and a time, as p99<10ms; offered or delivered and a rate, as delivered>=1000/s; lost or failed and a number, as lost>0, lost=0")
+	return nil, errors.New(allowed["key"])
 }
 
 // comparison parses "<10ms". A lower bound matches only what is certain: ">= 8 ms" is above 5 ms, and is not known to
@@ -107,11 +170,12 @@ func comparison(key, rest string) (filter, error) {
 	if len(rest) > 1 && rest[1] == '=' && op != "=" {
 		op = rest[:2]
 	}
-	limit, err := valueOf(key, rest[len(op):])
-	if err != nil || op == ":" {
-		return nil, err
+	kind := figures[key].kind
+	limit, ok := valueOf(kind, rest[len(op):])
+	if !ok {
+		return nil, errors.New(allowed[kind])
 	}
-	of := figures[key]
+	of := figures[key].of
 	return func(r *Row) bool {
 		v := of(r)
 		if v == nil {
@@ -132,26 +196,20 @@ func comparison(key, rest string) (filter, error) {
 	}, nil
 }
 
-// valueOf parses the value of a figure.
-func valueOf(key, text string) (float64, error) {
-	switch key {
-	case "offered", "delivered":
-		v, rest, err := quantity.Decimal(text)
-		if err != nil || rest != "" && rest != "/s" {
-			return 0, errors.New("a rate, as 1000/s")
+// valueOf parses the value of a figure, in lower case.
+func valueOf(kind, text string) (float64, bool) {
+	switch kind {
+	case "rate":
+		v, rest, err := quantity.Decimal(strings.ToUpper(strings.TrimSuffix(text, "/s"))) // 5M
+		if err != nil || rest != "" {
+			return 0, false
 		}
 		f, _ := v.Float64()
-		return f, nil
-	case "lost", "failed":
-		n, ok := quantity.Whole(text)
-		if !ok {
-			return 0, errors.New("a number of messages, as lost=0")
-		}
-		return float64(n), nil
+		return f, true
+	case "count":
+		n, ok := quantity.Whole(strings.ToUpper(text))
+		return float64(n), ok
 	}
 	d, err := quantity.Duration(text)
-	if err != nil {
-		return 0, errors.New("a time with its unit, as 10ms")
-	}
-	return float64(d), nil
+	return float64(d), err == nil
 }

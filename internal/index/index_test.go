@@ -140,6 +140,7 @@ func TestQueryMatches(t *testing.T) {
 		"conditions":                       {Query{Words: "driver:kafka p99 > 5us verdict:invalid lost=0"}, []string{"nights/b"}},
 		"a bound is not known to be below": {Query{Words: "p99<1m driver:nats"}, []string{"lone"}},
 		"and is at least":                  {Query{Words: "p99>=5us folder:nights/a"}, []string{"nights/a"}},
+		"a rate in millions":               {Query{Words: "delivered<1M offered>=1k driver:kafka"}, []string{"nights/b"}},
 		"a word in quotes":                 {Query{Words: `"p99<1"`}, []string{}},
 		"no figure, no match":              {Query{Words: "p99.9<1h"}, []string{}},
 		"searches":                         {Query{Kinds: []Kind{Capacity}}, []string{"search"}},

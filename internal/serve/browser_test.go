@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/weirmq/weir/internal/chromium"
+	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/result"
 )
 
@@ -116,6 +117,28 @@ func (b *browser) shot(name string) {
 		}
 	}
 	b.do(emulation.ClearDeviceMetricsOverride())
+}
+
+// tabs fails the test unless the tab key reaches each link and control that is visible, once and in the order of the page,
+// and shows where it is.
+func (b *browser) tabs() {
+	b.t.Helper()
+	const all = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter(e => !e.disabled && e.checkVisibility())`
+	var n int
+	b.do(chromedp.Evaluate(`window.stops = `+all+`; document.activeElement.blur(); window.getSelection().removeAllRanges(); scrollTo(0, 0); window.stops.length`, &n))
+	for i := range n {
+		b.do(chromedp.KeyEvent("\t"))
+		if got := b.text(`stops.indexOf(document.activeElement)`); got != fmt.Sprint(i) {
+			b.t.Errorf("%s: tab %d of %d reaches number %s, %s", b.text("location.pathname"), i, n, got, b.text(`document.activeElement.outerHTML.slice(0, 200)`))
+			return
+		}
+		if got := b.text(`(s => s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 1)(getComputedStyle(document.activeElement))`); got != "true" {
+			b.t.Errorf("%s: nothing shows that this has the focus: %s", b.text("location.pathname"), b.text(`document.activeElement.outerHTML.slice(0, 200)`))
+		}
+	}
+	if n < 3 {
+		b.t.Errorf("%s has %d links and controls", b.text("location.pathname"), n)
+	}
 }
 
 // quiet fails the test where a page did what it must not, or the browser complained.
@@ -270,6 +293,82 @@ func TestBrowserFiltersPublishedPages(t *testing.T) {
 	b.quiet()
 }
 
+// The published list finds and orders runs as the list of a server does.
+func TestBrowserPublishedSearchMatchesList(t *testing.T) {
+	b := browsing(t)
+	dir := several(t)
+	made{name: "outage", driver: "nats", slow: 1, at: morning, never: 60}.write(t, filepath.Join(dir, "outage"), 1)
+	rewrite(t, filepath.Join(dir, "slow"), `"status": "valid"`, `"status": "suspect"`)
+	x, err := index.Open(t.Context(), dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if _, err := x.Sync(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	site, _ := published(t, dir)
+	b.do(chromedp.Navigate("file://" + filepath.Join(site, "index.html")))
+	listed := func(q index.Query) string {
+		l, err := x.List(t.Context(), q)
+		if err != nil {
+			return err.Error()
+		}
+		var dirs []string
+		for _, r := range l.Rows {
+			dirs = append(dirs, r.Dir)
+		}
+		return strings.Join(dirs, ",")
+	}
+	const rows = `[...document.querySelectorAll("#runs tbody tr:not([hidden]) th.name")].map(e => [...e.querySelectorAll(".where")].at(-1).textContent).join()`
+	found := map[string]bool{}
+	for _, words := range []string{
+		"", "driver:kafka", "DRIVER:Kafka r02", "verdict:valid", "verdict:suspect p99<10s", "p99 < 600us", "p99>1ms", "p50>=.2ms lost=0", "p99<1m30s", "p99>=11s", "p99<1h", "p99.9<1h", "p99>0",
+		"delivered>=0.3k", "delivered<1M", "offered=300/s", "offered>3e2", "failed>0", "lost<1,000", "folder:slow/r0", "host:none", "mode:stream", "scenario:fast r1", `"p99<1"`, `"slow"`, "05:08", "server 1.2",
+		"a b c d e f g h i j k l driver:", "p99<10", "p99<1parsec", "p99<", "lost<few", "lost<1.5", "lost<64,256", "delivered>=1km", "color:red", "driver:", "verdict:good", "p99:valid", "driver<3", "status:valid",
+	} {
+		b.do(chromedp.SetValue("#q", words), chromedp.Evaluate(`document.getElementById("q").dispatchEvent(new Event("input", {bubbles: true})); 0`, nil))
+		want, got := listed(index.Query{Words: words}), b.text(rows)
+		if strings.Contains(want, "is not a filter") {
+			got = b.text(`document.getElementById("shown").textContent`)
+		}
+		if found[want] = true; got != want {
+			t.Errorf("%q finds %q, and the list of a server %q", words, got, want)
+		}
+	}
+	if len(found) < 12 {
+		t.Errorf("the searches came to %d answers: they say little", len(found))
+	}
+	b.do(chromedp.SetValue("#q", "driver:kafka"), chromedp.Evaluate(`document.getElementById("q").dispatchEvent(new Event("input", {bubbles: true})); 0`, nil))
+	for _, order := range index.Sorts() {
+		b.do(chromedp.SetValue("#sort", order), chromedp.Evaluate(`document.getElementById("sort").dispatchEvent(new Event("input", {bubbles: true})); 0`, nil))
+		if got, want := b.text(rows), listed(index.Query{Words: "driver:kafka", Sort: order}); got != want {
+			t.Errorf("by %s the rows are %q, and in the list of a server %q", order, got, want)
+		}
+	}
+	b.quiet()
+}
+
+// A reader without a pointer searches, sorts and opens runs in a published list.
+func TestBrowserPublishedListKeyboardNavigation(t *testing.T) {
+	b := browsing(t)
+	site, _ := published(t, several(t))
+	b.do(chromedp.Navigate("file://" + filepath.Join(site, "index.html")))
+	b.says(`document.getElementById("filter").hidden`, "false")
+	b.tabs()
+	b.do(chromedp.Focus("#q"), chromedp.KeyEvent("driver:kafka"))
+	b.says(`document.getElementById("shown").textContent`, "5 of 17 runs. Times are UTC.")
+	const first = `document.querySelector("#runs tbody tr:not([hidden]) th.name a").textContent`
+	b.reach(`document.activeElement.id === "sort"`)
+	newest := b.text(first)
+	b.do(chromedp.KeyEvent("oldest"))
+	b.says(first+` !== `+fmt.Sprintf("%q", newest), "true")
+	b.reach(`document.activeElement.closest("#runs") !== null`)
+	b.do(chromedp.KeyEvent("\r"))
+	b.says(`document.querySelectorAll("svg.chart").length > 0`, "true")
+	b.quiet()
+}
+
 func TestBrowserStartsRun(t *testing.T) {
 	b := browsing(t)
 	st := starter()
@@ -287,6 +386,8 @@ func TestBrowserStartsRun(t *testing.T) {
 	b.says(`location.pathname`, "/live")
 	b.says(`document.querySelector('form[action="/stop"] button').textContent`, "Stop it") // once its files are there
 	b.fits()
+	b.shot("live-stop")
+	b.tabs()
 	b.reach(`document.activeElement.closest("#stop") !== null`)
 	b.do(chromedp.KeyEvent("\r"))
 	b.says(`location.pathname`, "/start")
@@ -345,6 +446,8 @@ func TestBrowserListKeyboardNavigation(t *testing.T) {
 	srv := serving(t, several(t), Options{})
 	b.do(chromedp.Navigate(srv.URL+"/"), chromedp.Focus("#q"), chromedp.KeyEvent("driver:kafka\r"))
 	b.says(`document.querySelectorAll("#runs tbody tr").length`, "5")
+	b.tabs()
+	b.do(chromedp.Focus("#q"))
 	// The head of a column, the marks of a run, and its name follow each other.
 	b.reach(`document.activeElement.textContent.trim() === "p99"`)
 	b.do(chromedp.KeyEvent("\r"))
@@ -378,6 +481,7 @@ func TestInABrowserPagesAreAccessible(t *testing.T) {
 	b.do(chromedp.Navigate(srv.URL + "/?token=letmein"))
 	for _, page := range []string{
 		srv.URL + "/", srv.URL + "/?system=nats", srv.URL + "/history?system=nats", srv.URL + "/live?dir=now", srv.URL + "/compare?a=fast&b=slow",
+		srv.URL + "/?q=driver:kafka+p99%3C10s&sort=p99", srv.URL + "/?q=p99%3C10", srv.URL + "/overlay?a=fast/r01&b=slow/r01",
 		srv.URL + "/capacity?dir=search", srv.URL + "/start", srv.URL + "/compare?a=fast/r01&b=fast/r01", "file://" + filepath.Join(site, "index.html"),
 		suiteSrv.URL + "/", suiteSrv.URL + "/suite?dir=again", "file://" + filepath.Join(suiteSite, "index.html"),
 	} {
@@ -386,5 +490,10 @@ func TestInABrowserPagesAreAccessible(t *testing.T) {
 		for _, found := range chromium.Inaccessible(t, b.ctx, axe) {
 			t.Errorf("%s, %s", strings.TrimPrefix(page, srv.URL), found)
 		}
+	}
+	b.do(chromedp.Navigate(srv.URL+"/start"), chromedp.SetValue("#scenario", "name: mine"), chromedp.SetValue("#folder", "new"), chromedp.Click(`button[value="start"]`, chromedp.ByQuery))
+	b.says(`document.querySelector('form[action="/stop"] button').textContent`, "Stop it")
+	for _, found := range chromium.Inaccessible(t, b.ctx, axe) {
+		t.Errorf("a page with a run to stop: %s", found)
 	}
 }

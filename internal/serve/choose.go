@@ -54,7 +54,7 @@ func (s *Server) compared(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	defer done()
-	b, err := s.comparison(r.Context(), sides, v.Get("different") != "")
+	b, err := s.comparison(r.Context(), sides, v.Get("different") != "", view.Parting{Link: s.runAt(r.Context())})
 	switch {
 	case errors.Is(err, compare.ErrDifferent):
 		v.Set("different", "1")
@@ -69,7 +69,7 @@ func (s *Server) compared(r *http.Request) (answer, error) {
 
 // comparison reads the runs of the sides, and returns the page of weir compare. The error wraps those of
 // compare.Compare.
-func (s *Server) comparison(ctx context.Context, sides []compare.Side, different bool) ([]byte, error) {
+func (s *Server) comparison(ctx context.Context, sides []compare.Side, different bool, parting view.Parting) ([]byte, error) {
 	if err := s.fill(ctx, sides); err != nil {
 		return nil, err
 	}
@@ -78,22 +78,18 @@ func (s *Server) comparison(ctx context.Context, sides []compare.Side, different
 		return nil, err
 	}
 	found.Weir = s.o.Weir
-	var named []string
 	for _, side := range sides {
-		named = append(named, side.Given)
+		parting.Given = append(parting.Given, side.Given)
 	}
-	var b bytes.Buffer
-	err = view.ComparisonHTML(&b, found, false, view.Parting{Given: named, Course: func(dir string) *view.Course {
-		path, err := s.o.Index.Path(ctx, dir)
-		if err != nil {
-			return nil
-		}
-		x, _, err := view.Load(path, dir, view.Loading{Drawn: true})
+	parting.Course = func(dir string) *view.Course {
+		x, err := s.loaded(ctx, dir, view.Loading{Drawn: true})
 		if err != nil {
 			return nil // only its picture is missing: its figures were read
 		}
 		return x.Course
-	}})
+	}
+	var b bytes.Buffer
+	err = view.ComparisonHTML(&b, found, false, parting)
 	return b.Bytes(), err
 }
 
@@ -182,7 +178,7 @@ func (s *Server) overlaid(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	defer done()
-	b, err := s.overview(r.Context(), dirs)
+	b, err := s.overview(r.Context(), dirs, s.runAt(r.Context()))
 	if err != nil {
 		return answer{}, err
 	}
@@ -190,21 +186,17 @@ func (s *Server) overlaid(r *http.Request) (answer, error) {
 }
 
 // overview is the page of several runs as in weir report.
-func (s *Server) overview(ctx context.Context, dirs []string) ([]byte, error) {
+func (s *Server) overview(ctx context.Context, dirs []string, link view.Linking) ([]byte, error) {
 	var entries []view.Entry
 	for _, dir := range dirs {
-		path, err := s.o.Index.Path(ctx, dir)
+		e, err := s.loaded(ctx, dir, view.Loading{Drawn: true})
 		if err != nil {
 			return nil, err
 		}
-		e, _, err := view.Load(path, dir, view.Loading{Drawn: true})
-		if err != nil {
-			return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
-		}
-		entries = append(entries, e)
+		entries = append(entries, e.Entry)
 	}
 	var b bytes.Buffer
-	err := view.OverviewHTML(&b, entries, view.Options{})
+	err := view.OverviewHTML(&b, entries, view.Options{Link: link})
 	return b.Bytes(), err
 }
 
@@ -301,54 +293,38 @@ func queryOf(v url.Values) index.Query {
 
 // searched is the page of a search for the capacity.
 func (s *Server) searched(r *http.Request) (answer, error) {
-	b, err := s.capacityPage(r.Context(), r.URL.Query().Get("dir"))
+	b, err := htmlOf(s.search(r.Context(), r.URL.Query().Get("dir"), s.runAt(r.Context())))
 	if err != nil {
 		return answer{}, err
 	}
 	return s.within(b, "/")
 }
 
-// capacityPage is the page of a search in the folder dir.
-func (s *Server) capacityPage(ctx context.Context, dir string) ([]byte, error) {
+// search is the search for the capacity in the folder dir.
+func (s *Server) search(ctx context.Context, dir string, link view.Linking) (*view.Search, error) {
 	c, err := s.o.Index.Search(ctx, dir)
-	if err != nil {
-		if errors.Is(err, index.ErrUnknown) {
-			return nil, err
-		}
-		return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
+	return &view.Search{Dir: dir, Report: c, Link: link}, s.unreadable(err)
+}
+
+// unreadable is the error of a folder of the index that cannot be read.
+func (s *Server) unreadable(err error) error {
+	if err == nil || errors.Is(err, index.ErrUnknown) {
+		return err
 	}
-	var b bytes.Buffer
-	err = view.CapacityHTML(&b, c)
-	return b.Bytes(), err
+	return refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
 }
 
 // repeated is the page of a suite.
 func (s *Server) repeated(r *http.Request) (answer, error) {
-	b, err := s.suitePage(r.Context(), r.URL.Query().Get("dir"), func(run string) string {
-		return "/run?" + url.Values{"dir": {run}}.Encode()
-	})
+	b, err := htmlOf(s.suite(r.Context(), r.URL.Query().Get("dir"), s.runAt(r.Context())))
 	if err != nil {
 		return answer{}, err
 	}
 	return s.within(b, "/")
 }
 
-// suitePage is the page of a suite in the folder dir. to is where a run's page is; "": it has none.
-func (s *Server) suitePage(ctx context.Context, dir string, to func(run string) string) ([]byte, error) {
+// suite is the suite in the folder dir.
+func (s *Server) suite(ctx context.Context, dir string, link view.Linking) (view.SuiteReport, error) {
 	x, err := s.o.Index.Table(ctx, dir)
-	if err != nil {
-		if errors.Is(err, index.ErrUnknown) {
-			return nil, err
-		}
-		return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
-	}
-	var b bytes.Buffer
-	err = view.SuiteReport{Report: x, To: func(run string) string {
-		at := path.Join(dir, run)
-		if row, err := s.o.Index.Row(ctx, at); err != nil || row.Kind != index.Ended {
-			return ""
-		}
-		return to(at)
-	}}.HTML(&b)
-	return b.Bytes(), err
+	return view.SuiteReport{Report: x, To: func(run string) string { return link(path.Join(dir, run)) }}, s.unreadable(err)
 }

@@ -79,6 +79,8 @@ type listView struct {
 	Tested              []testedView
 	Suites              []link
 	Series, Comparisons []link
+	Apart               []string // folders that are not compared, with reasons
+	Search              index.Search
 	Note                string
 }
 

@@ -12,10 +12,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/quantity"
@@ -42,14 +42,17 @@ type Published struct {
 
 // publishing is one Publish.
 type publishing struct {
-	s    *Server
-	into string
-	said Published
+	s        *Server
+	into     string
+	markdown bool
+	runs     map[string]string // pages, by folder
+	said     Published
 }
 
 // Publish writes the runs of the index as static pages into the folder dir, which must not exist: a list,
-// each run, each folder of runs, comparisons of sibling folders, histories, capacities and suites. It is atomic.
-func (s *Server) Publish(ctx context.Context, dir string) (Published, error) {
+// each run, each folder of runs, comparisons of sibling folders, histories, capacities and suites. In Markdown these are
+// the list, runs, capacities and suites. It is atomic.
+func (s *Server) Publish(ctx context.Context, dir string, markdown bool) (Published, error) {
 	so, err := s.o.Index.Sync(ctx, nil)
 	if err != nil {
 		return Published{}, err
@@ -58,7 +61,7 @@ func (s *Server) Publish(ctx context.Context, dir string) (Published, error) {
 	if err != nil {
 		return Published{}, fmt.Errorf("making the folder of the pages: %w", err)
 	}
-	p := &publishing{s: s, into: part}
+	p := &publishing{s: s, into: part, markdown: markdown, runs: map[string]string{}}
 	for _, dir := range so.Refused {
 		p.skip(dir, fs.ErrPermission)
 	}
@@ -76,20 +79,14 @@ func (s *Server) Publish(ctx context.Context, dir string) (Published, error) {
 }
 
 func (p *publishing) all(ctx context.Context) error {
-	for _, kind := range []string{"run", "folder", "compare", "history", "capacity", "suite"} {
-		if err := os.Mkdir(filepath.Join(p.into, kind), 0o755); err != nil {
-			return err
-		}
-	}
-	l, err := p.s.o.Index.List(ctx, index.Query{Sort: "newest"})
+	l, err := p.s.o.Index.List(ctx, index.Query{})
 	if err != nil {
 		return err
 	}
-	list := &listView{Static: true, Total: l.Total, Heads: heads(index.Query{})}
+	list := &listView{Static: true, Total: l.Total, Heads: heads(index.Query{}), Sorts: index.Sorts()}
 	for i := range list.Heads {
 		list.Heads[i].Link, list.Heads[i].Sorted = "", ""
 	}
-	runs := map[string]string{}      // pages, by folder
 	folders := map[string][]string{} // finished runs, newest first, by folder
 	scenarios := map[followedOf]int{}
 	for _, row := range l.Rows {
@@ -102,13 +99,13 @@ func (p *publishing) all(ctx context.Context) error {
 		case p.said.Pages >= mostPublished:
 			p.said.Left++
 		default:
-			b, err := p.s.runPage(ctx, row.Dir)
-			if v.Link, err = p.page(ctx, "run", row.Dir, b, err); err != nil {
+			x, err := p.s.loaded(ctx, row.Dir, whole)
+			if v.Link, err = p.write(ctx, "run", row.Dir, x, err); err != nil {
 				return err
 			} else if v.Link == "" {
 				break
 			}
-			runs[row.Dir] = v.Link
+			p.runs[row.Dir] = v.Link
 			folders[path.Dir(row.Dir)] = append(folders[path.Dir(row.Dir)], row.Dir)
 			scenarios[followedOf{row.Driver, row.Scenario}]++
 		}
@@ -117,10 +114,28 @@ func (p *publishing) all(ctx context.Context) error {
 	if len(list.Rows) > 0 {
 		list.From, list.To = 1, len(list.Rows)
 	}
+	searches, err := p.s.o.Index.List(ctx, index.Query{Kinds: []index.Kind{index.Capacity}, Most: mostPages})
+	if err != nil {
+		return err
+	}
+	for _, row := range searches.Rows {
+		v := viewOf(row)
+		x, err := p.s.search(ctx, row.Dir, p.runAt)
+		if v.Link, err = p.write(ctx, "capacity", row.Dir, x, err); err != nil {
+			return err
+		}
+		list.Searches = append(list.Searches, v)
+	}
+	if list.Suites, err = p.suites(ctx); err != nil {
+		return err
+	}
+	if p.markdown {
+		return p.file("README.md", []byte(machineMade+layout.Markdown{}.Page(readme(list))))
+	}
 	if list.Series, err = p.folders(ctx, folders); err != nil {
 		return err
 	}
-	if list.Comparisons, err = p.comparisons(ctx, folders); err != nil {
+	if list.Comparisons, list.Apart, err = p.comparisons(ctx, folders); err != nil {
 		return err
 	}
 	trends, err := p.histories(ctx, scenarios)
@@ -128,26 +143,51 @@ func (p *publishing) all(ctx context.Context) error {
 		return err
 	}
 	list.Tested = tested(list.Rows, trends)
-	searches, err := p.s.o.Index.List(ctx, index.Query{Kinds: []index.Kind{index.Capacity}, Most: mostPages})
-	if err != nil {
-		return err
-	}
-	for _, row := range searches.Rows {
-		v := viewOf(row)
-		b, err := p.s.capacityPage(ctx, row.Dir)
-		if v.Link, err = p.page(ctx, "capacity", row.Dir, b, err); err != nil {
-			return err
-		}
-		list.Searches = append(list.Searches, v)
-	}
-	if list.Suites, err = p.suites(ctx, runs); err != nil {
+	if list.Search, err = p.s.o.Index.SearchOf(ctx, l, index.Query{}); err != nil {
 		return err
 	}
 	v, err := p.s.frame(frame{Title: "Results", List: list, Footer: "Published by weir " + p.s.o.Weir + "."})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(p.into, "index.html"), v.body, 0o644) //nolint:gosec // G306: a web server reads it
+	return p.file("index.html", v.body)
+}
+
+// machineMade begins each page in Markdown.
+const machineMade = "<!-- Written by weir serve DIR --publish DIR --markdown. -->\n\n"
+
+// write writes the page of a run, a search or a suite as page does.
+func (p *publishing) write(ctx context.Context, kind, name string, x drawn, err error) (string, error) {
+	if err != nil || !p.markdown {
+		b, err := htmlOf(x, err)
+		return p.page(ctx, kind, name, b, err)
+	}
+	base := addressed(name)
+	for _, f := range layout.Pictured(x.Drawn(), base) {
+		if strings.HasSuffix(f.Name, ".md") {
+			f.Text = machineMade + f.Text
+		}
+		if err := p.file(f.Name, []byte(f.Text)); err != nil {
+			return "", err
+		}
+	}
+	p.said.Pages++
+	return base + ".md", ctx.Err()
+}
+
+// file writes a file below the folder, in a folder that it makes.
+func (p *publishing) file(name string, b []byte) error {
+	at := filepath.Join(p.into, filepath.FromSlash(name))
+	return errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, b, 0o644)) //nolint:gosec // G301, G306: a web server reads it
+}
+
+// runAt returns where the page of a run is, for pages other than the list.
+func (p *publishing) runAt(dir string) string {
+	at := p.runs[path.Clean(dir)]
+	if at == "" || p.markdown {
+		return at
+	}
+	return "../" + at
 }
 
 // page writes a page of a kind and returns its path, relative to the list; "" if it could not be shown. The path
@@ -166,7 +206,7 @@ func (p *publishing) page(ctx context.Context, kind, name string, b []byte, err 
 	}
 	p.said.Pages++
 	at := kind + "/" + addressed(name) + ".html"
-	return at, os.WriteFile(filepath.Join(p.into, at), v.body, 0o644) //nolint:gosec // G306: a web server reads it
+	return at, p.file(at, v.body)
 }
 
 // skip says why something of this name has no page.
@@ -181,9 +221,11 @@ func (p *publishing) skip(name string, err error) {
 	}
 }
 
-// addressed makes a name of a file from any text: readable, and another one for another text.
+// summed matches a name that ends as addressed makes one.
+var summed = regexp.MustCompile(`-[0-9a-f]{8}$`)
+
+// addressed makes a name of a file from any text: readable, and another one for another text. A plain name stays.
 func addressed(name string) string {
-	sum := sha256.Sum256([]byte(name))
 	plain := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
@@ -191,7 +233,12 @@ func addressed(name string) string {
 		}
 		return '-'
 	}, name)
-	return cmp.Or(strings.Trim(plain[:min(len(plain), 80)], "-"), "all") + "-" + hex.EncodeToString(sum[:4])
+	plain = strings.Trim(plain[:min(len(plain), 80)], "-")
+	if plain == name && name != "" && !summed.MatchString(name) && !strings.EqualFold(name, "readme") {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return cmp.Or(plain, "all") + "-" + hex.EncodeToString(sum[:4])
 }
 
 // A followedOf is what a published history follows: a scenario on one system.
@@ -239,7 +286,7 @@ func (p *publishing) folders(ctx context.Context, all map[string][]string) ([]li
 		if len(dirs) < 2 || len(dirs) > mostOverlaid || len(out) == mostPages {
 			continue
 		}
-		b, err := p.s.overview(ctx, slices.Sorted(slices.Values(dirs)))
+		b, err := p.s.overview(ctx, slices.Sorted(slices.Values(dirs)), p.runAt)
 		at, err := p.page(ctx, "folder", folder, b, err)
 		if err != nil {
 			return nil, err
@@ -252,20 +299,15 @@ func (p *publishing) folders(ctx context.Context, all map[string][]string) ([]li
 }
 
 // suites writes a page for each suite, which leads to the pages of its runs.
-func (p *publishing) suites(ctx context.Context, runs map[string]string) ([]link, error) {
+func (p *publishing) suites(ctx context.Context) ([]link, error) {
 	l, err := p.s.o.Index.List(ctx, index.Query{Kinds: []index.Kind{index.Suite}, Sort: "name", Most: mostPages})
 	if err != nil {
 		return nil, err
 	}
 	var out []link
 	for _, row := range l.Rows {
-		b, err := p.s.suitePage(ctx, row.Dir, func(run string) string {
-			if runs[run] == "" {
-				return ""
-			}
-			return "../" + runs[run]
-		})
-		at, err := p.page(ctx, "suite", row.Dir, b, err)
+		x, err := p.s.suite(ctx, row.Dir, p.runAt)
+		at, err := p.write(ctx, "suite", row.Dir, x, err)
 		if err != nil {
 			return nil, err
 		}
@@ -282,49 +324,6 @@ func folderName(dir string) string {
 		return "the folder itself"
 	}
 	return layout.Printable(dir)
-}
-
-// comparisons compares sibling folders of runs, with the first by name as the base. Incomparable folders
-// are silently skipped: that they belong together is only a guess.
-func (p *publishing) comparisons(ctx context.Context, all map[string][]string) ([]link, error) {
-	beside := map[string][]string{}
-	for _, folder := range slices.Sorted(maps.Keys(all)) {
-		if len(all[folder]) >= leastASide && len(all[folder]) <= mostCompared/mostSides {
-			beside[path.Dir(folder)] = append(beside[path.Dir(folder)], folder)
-		}
-	}
-	var out []link
-	for _, parent := range slices.Sorted(maps.Keys(beside)) {
-		folders := beside[parent]
-		if len(folders) < 2 || len(folders) > mostSides || len(out) == mostPages {
-			continue
-		}
-		var sides []compare.Side
-		text := ""
-		for i, folder := range folders {
-			side := compare.Side{Given: folder}
-			for _, dir := range slices.Sorted(slices.Values(all[folder])) {
-				side.Runs = append(side.Runs, compare.Run{Dir: dir})
-			}
-			sides = append(sides, side)
-			if i > 0 {
-				text += " and "
-			}
-			text += folderName(folder)
-		}
-		b, err := p.s.comparison(ctx, sides, false)
-		if errors.Is(err, compare.ErrDifferent) || errors.Is(err, compare.ErrTooFew) || errors.Is(err, compare.ErrSameRun) {
-			continue
-		}
-		at, err := p.page(ctx, "compare", strings.Join(folders, " "), b, err)
-		if err != nil {
-			return nil, err
-		}
-		if at != "" {
-			out = append(out, link{text, at})
-		}
-	}
-	return out, nil
 }
 
 // histories writes the history of each scenario on each system with enough runs.

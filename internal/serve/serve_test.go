@@ -145,7 +145,9 @@ func several(t testing.TB) string {
 }
 
 // published writes the pages of dir and returns their folder.
-func published(t testing.TB, dir string) (string, Published) {
+func published(t testing.TB, dir string) (string, Published) { return publishedAs(t, dir, false) }
+
+func publishedAs(t testing.TB, dir string, markdown bool) (string, Published) {
 	t.Helper()
 	x, err := index.Open(t.Context(), dir, filepath.Join(t.TempDir(), "i"))
 	if err != nil {
@@ -153,7 +155,7 @@ func published(t testing.TB, dir string) (string, Published) {
 	}
 	defer x.Close()
 	site := filepath.Join(t.TempDir(), "site")
-	said, err := New(t.Context(), Options{Index: x, Weir: "devel", Log: slog.New(slog.DiscardHandler)}).Publish(t.Context(), site)
+	said, err := New(t.Context(), Options{Index: x, Weir: "devel", Log: slog.New(slog.DiscardHandler)}).Publish(t.Context(), site, markdown)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +226,7 @@ func TestPublishedLinksResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<h2>Runs of a folder beside each other</h2>", "<h2>Systems</h2>", `href="history/nats-`, `href="run/fast-r01-`, "<h2>Searches for a capacity</h2>", `data-system="kafka"`, "script-src 'sha256-"} {
+	for _, want := range []string{"<h2>Runs of a folder beside each other</h2>", "<h2>Systems</h2>", `href="history/nats-`, `href="run/fast-r01-`, "<h2>Searches for a capacity</h2>", `"driver":"kafka"`, "script-src 'sha256-"} {
 		if !strings.Contains(html.UnescapeString(string(b)), want) {
 			t.Errorf("the list lacks %q", want)
 		}
@@ -242,7 +244,7 @@ func TestPublishRejectsExistingFolder(t *testing.T) {
 	if err := errors.Join(os.Mkdir(site, 0o700), os.WriteFile(filepath.Join(site, "mine"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(t.Context(), Options{Index: x, Log: slog.New(slog.DiscardHandler)}).Publish(t.Context(), site); err == nil {
+	if _, err := New(t.Context(), Options{Index: x, Log: slog.New(slog.DiscardHandler)}).Publish(t.Context(), site, false); err == nil {
 		t.Error("pages are written over a folder that is there")
 	}
 	if left, err := os.ReadDir(parent); err != nil || len(left) != 1 {
@@ -269,11 +271,11 @@ func TestPageResponses(t *testing.T) {
 		"a run":                      {"/run?dir=fast/r01", 200, []string{`<svg class="chart"`, `<a href="/">All runs</a>`}, ""},
 		"a run that is not there":    {"/run?dir=fast/r99", 404, []string{"there is no such run"}, ""},
 		"a way out":                  {"/run?dir=" + url.QueryEscape("../../etc"), 404, []string{"there is no such run"}, ""},
-		"a comparison":               {"/compare?a=fast&a=&b=slow&different=1", 200, []string{"Comparison of nats and kafka", "worse"}, ""},
+		"a comparison":               {"/compare?a=fast&a=&b=slow&different=1", 200, []string{"Comparison of nats and kafka", "worse", `<a href="/run?dir=fast%2Fr01">fast/r01</a>`, `<a href="/run?dir=slow%2Fr05">`}, ""},
 		"a comparison of unlike":     {"/compare?a=fast/r01&b=fast/r01", 200, []string{"it counts as one run only", "too few runs"}, "/tmp/"},
 		"one side":                   {"/compare?a=fast", 400, []string{"side B has no run"}, ""},
 		"a side that is not there":   {"/compare?a=fast&b=none", 404, []string{"none: there is no such run, and no run below it"}, ""},
-		"an overlay":                 {"/overlay?a=fast/r01&b=slow/r01", 200, []string{"2 runs", "percentile by percentile"}, ""},
+		"an overlay":                 {"/overlay?a=fast/r01&b=slow/r01", 200, []string{"2 runs", "percentile by percentile", `<a href="/run?dir=fast%2Fr01">`, `<a href="/run?dir=slow%2Fr01">`}, ""},
 		"an overlay of nothing":      {"/overlay", 400, []string{"no run is chosen"}, ""},
 		"a history":                  {"/history?below=fast", 200, []string{"12 runs count", "History of 1 series"}, ""},
 		"a history of few":           {"/history?system=kafka", 200, []string{"too few runs: these are 5"}, ""},
@@ -327,6 +329,9 @@ func TestASeriesIsOneRow(t *testing.T) {
 	rows := strings.Count(body, `<th scope="row"`)
 	if rows != 2 || !strings.Contains(body, ">5 runs</a>") || !strings.Contains(body, ">1 runs</a>") || !strings.Contains(body, "kept 1,000/s") || !strings.Contains(body, `name="a" value="night"`) {
 		t.Errorf("%d rows, want one of the series and one of the search:\n%s", rows, afterStyle(body))
+	}
+	if _, _, search := get(t, srv.URL+"/capacity?dir=search", nil); !strings.Contains(search, `<a href="/run?dir=search%2F01">01</a>`) {
+		t.Errorf("the page of the search does not lead to its probe:\n%s", afterStyle(search))
 	}
 	at := regexp.MustCompile(`class="toggle" href="([^"]*night[^"]*)"`).FindStringSubmatch(body)
 	if at == nil {

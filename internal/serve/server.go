@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +26,7 @@ import (
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -256,26 +259,59 @@ func (s *Server) run(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	defer done()
-	b, err := s.runPage(r.Context(), dir)
+	b, err := htmlOf(s.loaded(r.Context(), dir, whole))
 	if err != nil {
 		return answer{}, err
 	}
 	return s.within(b, "/")
 }
 
-// runPage is the page of a run as in weir report.
-func (s *Server) runPage(ctx context.Context, dir string) ([]byte, error) {
-	path, err := s.o.Index.Path(ctx, dir)
+// A drawn is what a page shows, in each form.
+type drawn interface {
+	HTML(w io.Writer) error
+	Drawn() *layout.Page
+}
+
+// htmlOf returns the HTML of what was read, or the error of the reader.
+func htmlOf(x drawn, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry, _, err := view.Load(path, dir, view.Loading{Drawn: true, Totals: true})
-	if err != nil {
-		return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
-	}
 	var b bytes.Buffer
-	err = view.HTML(&b, entry, view.Options{})
+	err = x.HTML(&b)
 	return b.Bytes(), err
+}
+
+// A loadedRun is a run, as weir report shows it.
+type loadedRun struct{ view.Entry }
+
+// HTML writes the page with charts.
+func (r loadedRun) HTML(w io.Writer) error { return view.HTML(w, r.Entry, view.Options{}) }
+
+// Drawn is the page for Markdown.
+func (r loadedRun) Drawn() *layout.Page { return view.RunPage(r.Entry, view.Options{Dir: r.Dir}) }
+
+// whole reads all that the page of a run shows.
+var whole = view.Loading{Drawn: true, Totals: true}
+
+// loaded reads a run.
+func (s *Server) loaded(ctx context.Context, dir string, what view.Loading) (loadedRun, error) {
+	path, err := s.o.Index.Path(ctx, dir)
+	if err != nil {
+		return loadedRun{}, err
+	}
+	entry, _, err := view.Load(path, dir, what)
+	return loadedRun{entry}, s.unreadable(err)
+}
+
+// runAt returns where the page of a run is; "" for one that is not there.
+func (s *Server) runAt(ctx context.Context) view.Linking {
+	return func(dir string) string {
+		if row, err := s.o.Index.Row(ctx, path.Clean(dir)); err != nil || row.Kind != index.Ended {
+			return ""
+		}
+		return "/run?" + url.Values{"dir": {path.Clean(dir)}}.Encode()
+	}
 }
 
 // unrooted removes the folder's path from an error: pages reveal nothing of the host.

@@ -98,12 +98,18 @@ func inTheWay(by capacity.Judgement) string {
 
 const mostProbes = 2000
 
-// CapacityHTML writes a search for the capacity as an HTML page: its result, latency against load with the
-// objectives, and each probe. It returns the error of w.
-func CapacityHTML(w io.Writer, r *capacity.Report) error {
-	p, search := new(layout.Page), &Search{Report: r}
-	title := search.name()
-	p.Heading(title)
+// HTML writes Drawn for a browser. It returns the error of w.
+func (s *Search) HTML(w io.Writer) error {
+	page := browser(s.name())
+	page.Footer = "The figures are in capacity.json. " +
+		aboutScript
+	return page.Write(w, s.Drawn())
+}
+
+// Drawn returns the page of a search: its result, latency against load with the objectives, and each probe.
+func (s *Search) Drawn() *layout.Page {
+	p, r := new(layout.Page), s.Report
+	p.Heading(s.name())
 	p.Line(layout.Strong.Of("capacity"), plain(": "+Came(r, answer(r))))
 	for _, o := range r.Over[:min(len(r.Over), mostProbes)] {
 		of := ""
@@ -112,11 +118,8 @@ func CapacityHTML(w io.Writer, r *capacity.Report) error {
 		}
 		p.Bullet(fmt.Sprintf("with %d%s: %s", o.N, of, Came(r, o)))
 	}
-	search.drawn(p, true, nil)
-	page := browser(title)
-	page.Footer = "The figures are in capacity.json. " +
-		aboutScript
-	return page.Write(w, p)
+	s.drawn(p, true, s.Link)
+	return p
 }
 
 func judged(word string) layout.Tone {

@@ -26,7 +26,7 @@ func TestCapacityPlottedOverLoad(t *testing.T) {
 		Answer: capacity.Answered{PassPerS: 1000, FailPerS: 2000, Stop: capacity.Found},
 	}
 	var b bytes.Buffer
-	if err := CapacityHTML(&b, r); err != nil {
+	if err := (&Search{Report: r}).HTML(&b); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()
@@ -39,7 +39,7 @@ func TestCapacityPlottedOverLoad(t *testing.T) {
 	}
 	r.Probes = r.Probes[2:]
 	b.Reset()
-	if err := CapacityHTML(&b, r); err != nil || strings.Contains(b.String(), "<svg") {
+	if err := (&Search{Report: r}).HTML(&b); err != nil || strings.Contains(b.String(), "<svg") {
 		t.Errorf("a search without latencies is drawn, or %v", err)
 	}
 }

@@ -44,6 +44,13 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	c.Chapter("the figures")
 	c.folded(full)
 	c.each(parting.Link)
+	if len(parting.Left) > 0 {
+		c.Gap()
+		c.Chapter("left out of this comparison")
+	}
+	for _, text := range parting.Left {
+		c.Bullet(text)
+	}
 	h := browser(title)
 	h.Footer = "weir compare --json has the figures. " +
 		aboutScript

@@ -25,7 +25,8 @@ type Parting struct {
 	// drawn. Without Course no run is drawn over time.
 	Course func(dir string) *Course
 
-	Link Linking // HTML: to the pages of the runs
+	Link Linking  // HTML: to the pages of the runs
+	Left []string // HTML: what is not compared, and why
 }
 
 // Conclusion writes the result of a comparison in short, and the commands to run next if it is undecided.

@@ -21,6 +21,7 @@ import (
 type Search struct {
 	Dir    string // as it is to be shown
 	Report *capacity.Report
+	Link   Linking       // of HTML and Drawn: to the pages of the probes
 	longer time.Duration // length limit of probes in a search that decides more; 0: no longer ones
 }
 

@@ -72,12 +72,17 @@ func Text(w io.Writer, e Entry, o Options) error {
 // Markdown writes a result like Text, in GitHub Markdown: its name, the verdict, the percentiles, the
 // outcomes. It returns the error of w.
 func Markdown(w io.Writer, e Entry, o Options) error {
+	_, err := io.WriteString(w, markdown(1).Page(RunPage(e, o)))
+	return err
+}
+
+// RunPage is what Markdown writes.
+func RunPage(e Entry, o Options) *layout.Page {
 	p := new(layout.Page)
 	p.Heading(title(e.Result))
 	o.lone, o.first = true, filepath.Join(o.Dir, result.FileScenario)
 	one(p, e, o)
-	_, err := io.WriteString(w, markdown(1).Page(p))
-	return err
+	return p
 }
 
 // title names a run on pages that need a heading.

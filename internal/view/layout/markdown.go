@@ -66,11 +66,7 @@ func (m Markdown) Page(p *Page) string {
 			b.WriteString("\n")
 		case Drawing:
 			if m.picture != nil {
-				name := m.picture(x.Chart)
-				if strings.ContainsAny(name, " ()") {
-					name = "<" + name + ">"
-				}
-				b.WriteString("![" + Escape(x.Chart.Title) + "](" + name + ")\n")
+				b.WriteString("![" + Escape(x.Chart.Title) + "](" + m.picture(x.Chart) + ")\n")
 				break
 			}
 			b.WriteString(Escape(x.Chart.Words()) + "\n")
@@ -96,9 +92,17 @@ func (m Markdown) spans(spans []Span) string {
 		if inner := strings.TrimSpace(text); s.Tone != Plain && s.Tone != Faint && inner != "" {
 			text = strings.Replace(text, inner, "**"+inner+"**", 1)
 		}
-		b.WriteString(text)
+		b.WriteString(s.leads(text))
 	}
 	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// leads makes a text of s a link, if it is one.
+func (s Span) leads(text string) string {
+	if s.Link == "" {
+		return text
+	}
+	return "[" + text + "](" + s.Link + ")"
 }
 
 // table writes some columns of a table.
@@ -120,7 +124,7 @@ func (m Markdown) table(t *Table, columns []int) string {
 			if t.Columns[i].Judges && (r[i].Tone == Good || r[i].Tone == Bad) {
 				text = "**" + text + "**"
 			}
-			b.WriteString("| " + text + " ")
+			b.WriteString("| " + r[i].leads(text) + " ")
 		}
 		b.WriteString("|\n")
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
 // An Output holds the output flags of a verb that reads folders.
@@ -40,7 +39,6 @@ type Document struct {
 	HTML     func(io.Writer) error
 	Show     func(*Page)
 	Conclude func(*Page) // end of text only; nil: none
-	Drawn    *Page       // with charts, which Markdown in a file has as files beside it; nil: Show without pictures
 
 	// Screen writes the short form on stdout; nil: stdout gets all of it.
 	Screen func(io.Writer) error
@@ -59,9 +57,6 @@ func (f *Output) Write(to Outlet, x Document) error {
 		if err := x.HTML(&b); err != nil {
 			return err
 		}
-	case f.Markdown && f.Out != nil && x.Drawn != nil:
-		text, pictures := pictured(x.Drawn, *f.Out)
-		return deliver(to, append(pictures, named{*f.Out, text}))
 	case f.Markdown:
 		if x.Title != "" {
 			p.Heading(x.Title)
@@ -81,19 +76,6 @@ func (f *Output) Write(to Outlet, x Document) error {
 		b.WriteString(Terminal(0, false).Page(p))
 	}
 	return to.Deliver(f.Out, b.Bytes())
-}
-
-// deliver writes all files or none.
-func deliver(to Outlet, files []named) error {
-	for i, f := range files {
-		if err := NewFile(to.Path(f.name), []byte(f.text)); err != nil {
-			for _, made := range files[:i] {
-				_ = os.Remove(to.Path(made.name)) // report the first error
-			}
-			return err
-		}
-	}
-	return nil
 }
 
 // JSON writes v as one indented object.

@@ -50,12 +50,8 @@ func TestFindingIsWrittenInRequestedFormat(t *testing.T) {
 	}
 }
 
-// A page in Markdown has its charts as files beside it: all files are written, or none.
+// A page in Markdown has its charts as files beside it, and leads to other pages.
 func TestMarkdownHasPicturesBesideIt(t *testing.T) {
-	dir := t.TempDir()
-	to, _ := outlet(dir)
-	name := "a page.md"
-	f := Output{Markdown: true, Out: &name}
 	drawn := new(Page)
 	drawn.Heading("A page")
 	for _, title := range []string{"first", "<script>"} {
@@ -63,34 +59,26 @@ func TestMarkdownHasPicturesBesideIt(t *testing.T) {
 		c.Chart = plot.Chart{ID: "c", Title: title, Height: 200, X: plot.Axis{Max: 1}, Y: plot.Axis{Max: 1}, Columns: []plot.Column{{To: 1, Text: "on hover"}}}
 		drawn.Chart(c)
 	}
-	x := Document{Show: func(p *Page) { p.Say("without") }, Drawn: drawn}
-	if err := os.WriteFile(to.Path("a page-2.svg"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	drawn.Line(Plain.Of("see "), Span{Text: "a [run]", Tone: Strong, Link: "run/a.md"})
+	cells := Listing("run")
+	cells.Rows = append(cells.Rows, []Span{{Text: "a|b", Link: "b.md"}})
+	drawn.Table(cells)
+	want := []File{
+		{"page-1.svg", `<g class="s1"><circle class="dot"`},
+		{"page-2.svg", `font-weight="600">&lt;script&gt;</text>`},
+		{"page.md", "# A page\n\n![first](page-1.svg)\n\n![\\<script>](page-2.svg)\n\nsee [**a \\[run\\]**](run/a.md)\n\n| run |\n| :--- |\n| [a\\|b](b.md) |\n"},
 	}
-	if err := f.Write(to, x); err == nil || !strings.Contains(err.Error(), "a page-2.svg exists") {
-		t.Errorf("%v; want an error that names the file which is there", err)
+	files := Pictured(drawn, "page")
+	if len(files) != len(want) {
+		t.Fatalf("%d files, want %d", len(files), len(want))
 	}
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-		t.Errorf("%v is left, %v", files, err)
-	}
-	if err := os.Remove(to.Path("a page-2.svg")); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Write(to, x); err != nil {
-		t.Fatal(err)
-	}
-	for file, want := range map[string]string{
-		name:           "# A page\n\n![first](<a page-1.svg>)\n\n![\\<script>](<a page-2.svg>)\n",
-		"a page-1.svg": `<g class="s1"><circle class="dot"`,
-		"a page-2.svg": `font-weight="600">&lt;script&gt;</text>`,
-	} {
-		b, err := os.ReadFile(to.Path(file))
-		if err != nil || !strings.Contains(string(b), want) || strings.Contains(string(b), "on hover") {
-			t.Errorf("%s, %v: %s", file, err, b)
+	for i, f := range files {
+		if f.Name != want[i].Name || !strings.Contains(f.Text, want[i].Text) || strings.Contains(f.Text, "on hover") {
+			t.Errorf("%s: %s", f.Name, f.Text)
 		}
-		if filepath.Ext(file) == ".svg" {
-			if err := xml.Unmarshal(b, new(struct{})); err != nil || !strings.Contains(string(b), "ours &amp; theirs") || !strings.Contains(string(b), `<rect class="square"`) {
-				t.Errorf("%s, %v: %s", file, err, b)
+		if filepath.Ext(f.Name) == ".svg" {
+			if err := xml.Unmarshal([]byte(f.Text), new(struct{})); err != nil || !strings.Contains(f.Text, "ours &amp; theirs") || !strings.Contains(f.Text, `<rect class="square"`) {
+				t.Errorf("%s, %v: %s", f.Name, err, f.Text)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ const (
 type Span struct {
 	Text   string
 	Tone   Tone
-	Link   string // in HTML, a path relative to the page that the text leads to
+	Link   string // in HTML and Markdown, a path relative to the page that the text leads to
 	Beside string // in a table, what the text is said with: a range, say; HTML writes it below
 }
 

@@ -3,22 +3,21 @@ package layout
 import (
 	"fmt"
 	"html"
-	"path/filepath"
 	"strings"
 )
 
-// A named is a file that belongs to a page in Markdown.
-type named struct{ name, text string }
+// A File is a file that belongs to a page in Markdown.
+type File struct{ Name, Text string }
 
-// pictured writes a page as Markdown for the file out, and returns the pictures that it shows: files beside it.
-func pictured(p *Page, out string) (text string, pictures []named) {
-	base := strings.TrimSuffix(out, filepath.Ext(out))
+// Pictured returns a page as the Markdown file base.md, and the pictures that it shows: files beside it.
+func Pictured(p *Page, base string) (files []File) {
 	m := Markdown{picture: func(c *Chart) string {
-		name := fmt.Sprintf("%s-%d.svg", base, len(pictures)+1)
-		pictures = append(pictures, named{name, c.picture()})
-		return filepath.Base(name)
+		name := fmt.Sprintf("%s-%d.svg", base, len(files)+1)
+		files = append(files, File{name, c.picture()})
+		return name
 	}}
-	return m.Page(p), pictures
+	text := m.Page(p)
+	return append(files, File{base + ".md", text})
 }
 
 // picture returns the chart as an SVG file: in light and dark, with its title and its legend above it.
