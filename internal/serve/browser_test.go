@@ -251,9 +251,13 @@ func TestBrowserRunsNoHostileNames(t *testing.T) {
 		name = strings.ReplaceAll(name, "/", "∕")
 		paths = append(paths, "/run?"+url.Values{"dir": {"x" + name}}.Encode(), "/live?"+url.Values{"dir": {"y" + name}}.Encode(), "/?"+url.Values{"q": {name}, "below": {name}}.Encode(), "/run?"+url.Values{"dir": {name}}.Encode())
 	}
-	for _, p := range paths {
-		b.do(chromedp.Navigate(srv.URL + p))
-		if strings.HasPrefix(p, "/live") {
+	site, _ := published(t, dir)
+	for i := range paths {
+		paths[i] = srv.URL + paths[i]
+	}
+	for _, p := range append(paths, "file://"+filepath.Join(site, "index.html")) {
+		b.do(chromedp.Navigate(p))
+		if strings.Contains(p, "/live?") {
 			b.says(`document.querySelectorAll("#events li").length`, "1")
 		}
 		if title := b.text(`document.title`); title == "owned" {
