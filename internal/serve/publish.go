@@ -126,6 +126,7 @@ func (p *publishing) all(ctx context.Context) error {
 		}
 		list.Searches = append(list.Searches, v)
 	}
+	p.capped(searches.Total-len(searches.Rows), "searches")
 	if list.Suites, err = p.suites(ctx); err != nil {
 		return err
 	}
@@ -224,6 +225,13 @@ func (p *publishing) skip(name string, err error) {
 // summed matches a name that ends as addressed makes one.
 var summed = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
+// capped says that there are more of a kind than have a page.
+func (p *publishing) capped(more int, kind string) {
+	if more > 0 {
+		p.said.Skipped = append(p.said.Skipped, fmt.Sprintf("%s: %d more (at most %d have a page)", kind, more, mostPages))
+	}
+}
+
 // addressed makes a name of a file from any text: readable, and another one for another text. A plain name stays.
 func addressed(name string) string {
 	plain := strings.Map(func(r rune) rune {
@@ -281,9 +289,15 @@ func tested(rows []rowView, trends map[followedOf]link) []testedView {
 // folders writes a page for each folder of several runs, with all of them.
 func (p *publishing) folders(ctx context.Context, all map[string][]string) ([]link, error) {
 	var out []link
+	more := 0
+	defer func() { p.capped(more, "folders of runs") }()
 	for _, folder := range slices.Sorted(maps.Keys(all)) {
 		dirs := all[folder]
-		if len(dirs) < 2 || len(dirs) > mostOverlaid || len(out) == mostPages {
+		if len(dirs) < 2 || len(dirs) > mostOverlaid {
+			continue
+		}
+		if len(out) == mostPages {
+			more++
 			continue
 		}
 		b, err := p.s.overview(ctx, slices.Sorted(slices.Values(dirs)), p.runAt)
@@ -315,6 +329,7 @@ func (p *publishing) suites(ctx context.Context) ([]link, error) {
 			out = append(out, link{layout.Printable(row.Name + ": " + row.Scenario), at})
 		}
 	}
+	p.capped(l.Total-len(l.Rows), "suites")
 	return out, nil
 }
 
@@ -329,10 +344,16 @@ func folderName(dir string) string {
 // histories writes the history of each scenario on each system with enough runs.
 func (p *publishing) histories(ctx context.Context, runs map[followedOf]int) (map[followedOf]link, error) {
 	out := map[followedOf]link{}
+	more := 0
+	defer func() { p.capped(more, "histories") }()
 	for _, of := range slices.SortedFunc(maps.Keys(runs), func(a, b followedOf) int {
 		return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.scenario, b.scenario))
 	}) {
-		if runs[of] < history.LeastRuns || len(out) == mostPages {
+		if runs[of] < history.LeastRuns {
+			continue
+		}
+		if len(out) == mostPages {
+			more++
 			continue
 		}
 		b, err := p.s.historyPage(ctx, index.Query{System: of.driver, Scenario: of.scenario})

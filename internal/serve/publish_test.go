@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -95,6 +96,20 @@ func TestNoComparisonHasReasons(t *testing.T) {
 		if !strings.Contains(list, w) {
 			t.Errorf("the list lacks %q:\n%s", w, afterStyle(list))
 		}
+	}
+}
+
+func TestPublishSaysWhatIsCapped(t *testing.T) {
+	dir := t.TempDir()
+	for i := range mostPages + 2 {
+		search := filepath.Join(dir, fmt.Sprint(i))
+		text := `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"answer":{"stop":"found"}}`
+		if err := errors.Join(os.Mkdir(search, 0o700), os.WriteFile(filepath.Join(search, "capacity.json"), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, said := published(t, dir); said.Pages != mostPages || fmt.Sprint(said.Skipped) != "[searches: 2 more (at most 200 have a page)]" {
+		t.Errorf("published %+v", said)
 	}
 }
 

@@ -27,6 +27,8 @@ type sibling struct {
 // comparisons compares folders of runs beside each other, where the same was measured, with the first by name as the
 // base. apart are those that are compared with none, with the reason.
 func (p *publishing) comparisons(ctx context.Context, all map[string][]string) (out []link, apart []string, err error) {
+	more := 0
+	defer func() { p.capped(more, "comparisons") }()
 	beside := map[string][]sibling{}
 	for _, folder := range slices.Sorted(maps.Keys(all)) {
 		beside[path.Dir(folder)] = append(beside[path.Dir(folder)], p.sibling(ctx, folder, all[folder]))
@@ -40,7 +42,11 @@ func (p *publishing) comparisons(ctx context.Context, all map[string][]string) (
 		var base []compare.Side
 		var compared []string
 		for _, group := range groups {
-			if len(group) < 2 || len(out) == mostPages {
+			if len(group) < 2 {
+				continue
+			}
+			if len(out) == mostPages {
+				more++
 				continue
 			}
 			var names, texts []string
