@@ -136,7 +136,7 @@ func (b *browser) tabs() {
 			b.t.Errorf("%s: nothing shows that this has the focus: %s", b.text("location.pathname"), b.text(`document.activeElement.outerHTML.slice(0, 200)`))
 		}
 	}
-	if n < 3 {
+	if n < 2 {
 		b.t.Errorf("%s has %d links and controls", b.text("location.pathname"), n)
 	}
 }
@@ -325,13 +325,16 @@ func TestBrowserPublishedSearchMatchesList(t *testing.T) {
 		return strings.Join(dirs, ",")
 	}
 	const rows = `[...document.querySelectorAll("#runs tbody tr:not([hidden]) th.name")].map(e => [...e.querySelectorAll(".where")].at(-1).textContent).join()`
+	enter := func(id, value string) {
+		b.do(chromedp.Evaluate(fmt.Sprintf(`(e => { e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})) })(document.getElementById(%q)); 0`, value, id), nil))
+	}
 	found := map[string]bool{}
 	for _, words := range []string{
 		"", "driver:kafka", "DRIVER:Kafka r02", "verdict:valid", "verdict:suspect p99<10s", "p99 < 600us", "p99>1ms", "p50>=.2ms lost=0", "p99<1m30s", "p99>=11s", "p99<1h", "p99.9<1h", "p99>0",
 		"delivered>=0.3k", "delivered<1M", "offered=300/s", "offered>3e2", "failed>0", "lost<1,000", "folder:slow/r0", "host:none", "mode:stream", "scenario:fast r1", `"p99<1"`, `"slow"`, "05:08", "server 1.2",
 		"a b c d e f g h i j k l driver:", "p99<10", "p99<1parsec", "p99<", "lost<few", "lost<1.5", "lost<64,256", "delivered>=1km", "color:red", "driver:", "verdict:good", "p99:valid", "driver<3", "status:valid",
 	} {
-		b.do(chromedp.SetValue("#q", words), chromedp.Evaluate(`document.getElementById("q").dispatchEvent(new Event("input", {bubbles: true})); 0`, nil))
+		enter("q", words)
 		want, got := listed(index.Query{Words: words}), b.text(rows)
 		if strings.Contains(want, "is not a filter") {
 			got = b.text(`document.getElementById("shown").textContent`)
@@ -343,9 +346,9 @@ func TestBrowserPublishedSearchMatchesList(t *testing.T) {
 	if len(found) < 12 {
 		t.Errorf("the searches came to %d answers: they say little", len(found))
 	}
-	b.do(chromedp.SetValue("#q", "driver:kafka"), chromedp.Evaluate(`document.getElementById("q").dispatchEvent(new Event("input", {bubbles: true})); 0`, nil))
+	enter("q", "driver:kafka")
 	for _, order := range index.Sorts() {
-		b.do(chromedp.SetValue("#sort", order), chromedp.Evaluate(`document.getElementById("sort").dispatchEvent(new Event("input", {bubbles: true})); 0`, nil))
+		enter("sort", order)
 		if got, want := b.text(rows), listed(index.Query{Words: "driver:kafka", Sort: order}); got != want {
 			t.Errorf("by %s the rows are %q, and in the list of a server %q", order, got, want)
 		}
@@ -362,7 +365,7 @@ func TestBrowserPublishedListKeyboardNavigation(t *testing.T) {
 	b.tabs()
 	b.do(chromedp.Focus("#q"), chromedp.KeyEvent("driver:kafka"))
 	b.says(`document.getElementById("shown").textContent`, "5 of 17 runs. Times are UTC.")
-	const first = `document.querySelector("#runs tbody tr:not([hidden]) th.name a").textContent`
+	const first = `document.querySelector("#runs tbody tr:not([hidden]) th.name").textContent`
 	b.reach(`document.activeElement.id === "sort"`)
 	newest := b.text(first)
 	b.do(chromedp.KeyEvent("oldest"))
@@ -389,6 +392,7 @@ func TestBrowserStartsRun(t *testing.T) {
 	b.do(chromedp.SetValue("#scenario", "name: mine"), chromedp.SetValue("#folder", "new"), chromedp.Click(`button[value="start"]`, chromedp.ByQuery))
 	b.says(`location.pathname`, "/live")
 	b.says(`document.querySelector('form[action="/stop"] button').textContent`, "Stop it") // once its files are there
+	b.says(`document.getElementById("state") !== null`, "true")
 	b.fits()
 	b.shot("live-stop")
 	b.tabs()
@@ -496,8 +500,9 @@ func TestInABrowserPagesAreAccessible(t *testing.T) {
 		}
 	}
 	b.do(chromedp.Navigate(srv.URL+"/start"), chromedp.SetValue("#scenario", "name: mine"), chromedp.SetValue("#folder", "new"), chromedp.Click(`button[value="start"]`, chromedp.ByQuery))
-	b.says(`document.querySelector('form[action="/stop"] button').textContent`, "Stop it")
+	b.says(`document.getElementById("state") !== null && document.querySelector('form[action="/stop"] button').textContent`, "Stop it")
 	for _, found := range chromium.Inaccessible(t, b.ctx, axe) {
 		t.Errorf("a page with a run to stop: %s", found)
 	}
+	b.do(chromedp.Navigate("about:blank")) // the server waits for pages that follow a run
 }

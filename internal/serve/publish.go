@@ -120,6 +120,7 @@ func (p *publishing) all(ctx context.Context) error {
 	}
 	for _, row := range searches.Rows {
 		v := viewOf(row)
+		v.Sent, v.Came = strings.TrimPrefix(v.Sent, "kept "), strings.TrimPrefix(v.Came, "not ") // as the heads say
 		x, err := p.s.search(ctx, row.Dir, p.runAt)
 		if v.Link, err = p.write(ctx, "capacity", row.Dir, x, err); err != nil {
 			return err

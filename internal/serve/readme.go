@@ -20,7 +20,7 @@ func readme(l *listView) *layout.Page {
 	}
 	if len(l.Searches) > 0 {
 		p.Chapter("Searches for a capacity")
-		t := layout.Listing("search", "promise", "kept at", "not at", "ended", "by")
+		t := layout.Listing("search", "objectives", "kept at", "not at", "ended", "by")
 		for _, x := range l.Searches {
 			row(t, 0, x.Link, x.Name, x.Scenario, x.Sent, x.Came, x.When, x.Guarantee)
 		}
