@@ -145,12 +145,6 @@ func startTied(cmd *exec.Cmd, enter func() error) error {
 	return <-started
 }
 
-// Run runs a command on a host to its end, and returns what it printed.
-func (h *netHosts) Run(name string, args ...string) (string, error) {
-	h.t.Helper()
-	return runIn(h.host(name).space, args...)
-}
-
 func (h *netHosts) close() {
 	for _, x := range h.hosts {
 		if x.space != nil {
