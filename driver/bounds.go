@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strconv"
 	"time"
+
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // Bounds are the values that an option accepts, from the tags of its field:
@@ -52,22 +54,11 @@ func (b *Bounds) String() string {
 func (b *Bounds) show(n int64) string {
 	switch b.kind {
 	case "duration":
-		return shortly(time.Duration(n))
+		return quantity.Typed(time.Duration(n))
 	case "size":
 		return FormatSize(n)
 	}
 	return strconv.FormatInt(n, 10)
-}
-
-// shortly is d.String without the units that are 0: "1m", not "1m0s".
-func shortly(d time.Duration) string {
-	s := d.String()
-	for _, zero := range []struct{ end, from string }{{"m0s", "m"}, {"h0m", "h"}} {
-		if n := len(s) - len(zero.end); n > 0 && s[n:] == zero.end {
-			s = s[:n] + zero.from
-		}
-	}
-	return s
 }
 
 // takes reports whether n is within b.

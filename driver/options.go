@@ -187,6 +187,8 @@ func show(f reflect.StructField, v reflect.Value) string {
 		return strings.Join(v.Interface().([]string), ",")
 	case "size":
 		return FormatSize(v.Int())
+	case "duration":
+		return quantity.Typed(time.Duration(v.Int()))
 	}
 	return fmt.Sprint(v.Interface())
 }

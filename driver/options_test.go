@@ -55,7 +55,7 @@ func TestOptionsDescribesEverySettingWithItsDefault(t *testing.T) {
 		{Name: "password", Type: "secret", Default: "***", Help: "Of the user."},
 		{Name: "replicas", Type: "number", Default: "1", Help: "How many copies."},
 		{Name: "storage", Type: "text", Default: "file", Help: "Where messages are kept.", Allowed: []string{"file", "memory"}},
-		{Name: "sync", Type: "duration", Default: "2m0s", Help: "How often the file is synced."},
+		{Name: "sync", Type: "duration", Default: "2m", Help: "How often the file is synced."},
 		{Name: "tls.ca", Type: "text", Help: "Certificate authority file."},
 	}
 	golden.Equal(t, want, driver.Options(defaults()), "")

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // A Fact is a property of a run or of its conditions.
@@ -125,5 +128,9 @@ func inline(v any, write func(string) string) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
-	return write(fmt.Sprint(v))
+	text := fmt.Sprint(v)
+	if d, err := time.ParseDuration(text); err == nil && d.String() == text {
+		text = quantity.Typed(d) // older versions wrote 1m0s
+	}
+	return write(text)
 }

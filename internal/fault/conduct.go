@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/slowdisk"
 	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/result"
@@ -181,7 +182,7 @@ func (f *begun) text(x Fault) string {
 		text += " from " + cmp.Or(x.From, All)
 	}
 	if x.By != 0 {
-		text += " by " + x.By.String()
+		text += " by " + quantity.Typed(x.By)
 	}
 	if x.Seeks() {
 		text += " (" + x.Target() + ")"

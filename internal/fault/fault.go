@@ -81,7 +81,7 @@ func (f Fault) String() string {
 		text += " on " + f.On
 	}
 	if f.By != 0 {
-		text += " by " + f.By.String()
+		text += " by " + quantity.Typed(f.By)
 	}
 	return text
 }
@@ -249,12 +249,12 @@ const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s 
 
 // Text formats a fault in the syntax of Parse.
 func (f Fault) Text() string {
-	text := f.String() + " at " + f.At.String()
+	text := f.String() + " at " + quantity.Typed(f.At)
 	if f.For > 0 {
-		text += " for " + f.For.String()
+		text += " for " + quantity.Typed(f.For)
 	}
 	if f.Every > 0 {
-		text += " every " + f.Every.String()
+		text += " every " + quantity.Typed(f.Every)
 	}
 	return text
 }
@@ -410,9 +410,9 @@ func (f Fault) Check() error {
 	case f.By != 0 && f.Do != Slow && f.Do != Clock:
 		return fmt.Errorf("%s has no by (leave it out)", f.Do)
 	case f.Do == Slow && (f.By <= 0 || f.By > slowdisk.Most):
-		return fmt.Errorf("slow needs how much longer a flush or a read takes (by 20ms, and up to %v)", slowdisk.Most)
+		return fmt.Errorf("slow needs how much longer a flush or a read takes (by 20ms, and up to %s)", quantity.Typed(slowdisk.Most))
 	case f.Do == Clock && (f.By == 0 || f.By.Abs() > clockstep.Most):
-		return fmt.Errorf("clock needs how far the clock steps (by -5s is back, and up to %v)", clockstep.Most)
+		return fmt.Errorf("clock needs how far the clock steps (by -5s is back, and up to %s)", quantity.Typed(clockstep.Most))
 	case f.On != "" && !f.OfAgents():
 		return errors.New("on names an agent, beside clock agents (leave it out)")
 	case f.Do == Restart && f.For > 0:

@@ -120,6 +120,17 @@ func Span(d time.Duration) string {
 	return strings.TrimSuffix(strings.Replace(Time(int64(d)), ".00 ", " ", 1), "")
 }
 
+// Typed returns a length of time as people type it: "1m", "2h", not "1m0s", "2h0m0s".
+func Typed(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []struct{ end, from string }{{"m0s", "m"}, {"h0m", "h"}} {
+		if short, found := strings.CutSuffix(s, zero.end); found {
+			s = short + zero.from
+		}
+	}
+	return s
+}
+
 func further(n int, unit string) string {
 	if n == 0 {
 		return ""

@@ -1,6 +1,7 @@
 package quantity
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -31,6 +32,19 @@ func TestUnits(t *testing.T) {
 	}
 	if got := ByteRate(1_024_000); got != "1.02 MB/s" {
 		t.Errorf("ByteRate(1024000) = %q; want 1.02 MB/s", got)
+	}
+}
+
+func TestTyped(t *testing.T) {
+	t.Parallel()
+	for _, want := range []string{"0s", "1ms", "90s", "1m", "1m30s", "2h", "2h0m1s", "2h1m", "-1h", "10m"} {
+		d, err := Duration(strings.TrimPrefix(want, "-"))
+		if strings.HasPrefix(want, "-") {
+			d = -d
+		}
+		if got := Typed(d); err != nil || got != strings.Replace(want, "90s", "1m30s", 1) {
+			t.Errorf("%s is written %q, %v", want, got, err)
+		}
 	}
 }
 

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
@@ -135,7 +135,7 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 }
 
 // step is a clock step.
-var step = single("a duration such as 5s or -5s", texts(signedPattern), fault.Step, time.Duration.String)
+var step = single("a duration such as 5s or -5s", texts(signedPattern), fault.Step, quantity.Typed)
 
 // signedPattern is the pattern of a step.
 const signedPattern = `^ *[+-]?[0-9.]+ *[a-zµ]+.*$`

@@ -24,7 +24,7 @@ func TestFaultsOfAScenario(t *testing.T) {
 		"a kill from something":             {head + "faults: [{kill: 1, from: 2, at: 5s}]\n", "f.yaml:4:20: faults[0].from: is not known beside kill (at, for, every)"},
 		"slow disks":                        {head + "faults: [slow 1 by 20ms at 5s for 1s, {slow: 2, by: 5ms, at: 6s}]\n", `faults: ["slow 1 by 20ms at 5s for 1s", "slow 2 by 5ms at 6s"]`},
 		"clocks":                            {head + "faults: [clock 1 by -5s at 5s for 1s, {by: -3s, at: 6s, clock: 2}]\n", `faults: ["clock 1 by -5s at 5s for 1s", "clock 2 by -3s at 6s"]`},
-		"clocks of agents":                  {"weir: 1\nsystem: {driver: served}\nfaults: [clock agents by -1h at 5s, {clock: agents, on: b, by: 2s, at: 6s, for: 1s}]\n", `faults: ["clock agents by -1h0m0s at 5s", "clock agents on b by 2s at 6s for 1s"]`},
+		"clocks of agents":                  {"weir: 1\nsystem: {driver: served}\nfaults: [clock agents by -1h at 5s, {clock: agents, on: b, by: 2s, at: 6s, for: 1s}]\n", `faults: ["clock agents by -1h at 5s", "clock agents on b by 2s at 6s for 1s"]`},
 		"a clock of an agent, too late":     {"weir: 1\nsystem: {driver: served}\nfaults: [clock agents by -1h at 50s]\n", "f.yaml:3:10: faults[0]: begins after the measured window of 10s has ended (at, a shorter time)"},
 		"a disk that is slow by less":       {head + "faults: [{slow: 2, by: -3s, at: 6s}]\n", "f.yaml:4:24: faults[0].by: -3s is negative (a duration such as 250ms, 5s, 2m)"},
 		"a by that is not":                  {head + "faults: [{kill: 2, by: 5ms, at: 6s}]\n", "f.yaml:4:20: faults[0].by: is not known beside kill (at, for, every)"},

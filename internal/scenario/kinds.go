@@ -147,7 +147,7 @@ func span(lo time.Duration) kind[time.Duration] {
 			return 0, inFull{fmt.Errorf("%s is too long (up to %s)", s, longest)}
 		}
 		return v, nil
-	}, time.Duration.String)
+	}, quantity.Typed)
 }
 
 // sized is a size from lo to hi bytes; under describes lo, "" if it is only a limit.

@@ -115,7 +115,7 @@ var (
 			return 0, fmt.Errorf("%s is out of range", s)
 		}
 		return v, nil
-	}, time.Duration.String)
+	}, quantity.Typed)
 	bits = unitless(single(fmt.Sprintf("bits per second from %s to %s, such as 100Mbit", network.FormatBandwidth(network.LeastBits), network.FormatBandwidth(network.MostBits)),
 		texts(`^ *`+network.BandwidthForm+` *$`), network.ParseBandwidth, network.FormatBandwidth), "kbit")
 	jitters = word(network.Distributions(), network.Uniform, network.Normal, network.Exponential, network.Pareto)

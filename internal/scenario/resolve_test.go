@@ -502,7 +502,7 @@ func TestValuesParseAsTyped(t *testing.T) {
 		"load.rate=10000/sec": "rate: 10000/s", "load.rate=60/min": "rate: 1/s", "load.rate=1e4/s": "rate: 10000/s", "load.rate=10000": "rate: 10000/s",
 		"load.rate=10000rps": "rate: 10000/s", "load.rate=MAX": "rate: max", "load.rate=unlimited": "rate: max",
 		"message.size=1k": "size: 1KiB", "message.size=1kb": "size: 1KB", "message.size=1Kib": "size: 1KiB", "message.size=1.5KiB": "size: 1536B",
-		"measure=1min": "measure: 1m0s", "measure=90sec": "measure: 1m30s", "measure=2d": "measure: 48h0m0s", "measure=8 min 20 s": "measure: 8m20s",
+		"measure=1min": "measure: 1m", "measure=90sec": "measure: 1m30s", "measure=2d": "measure: 48h", "measure=8 min 20 s": "measure: 8m20s",
 		"messages=1M": "messages: 1000000",
 		"load.profile=[{ramp: 1k/s..9k/s, for: 1min}]": "ramp: 1000/s..9000/s",
 	} {

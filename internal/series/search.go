@@ -58,7 +58,7 @@ func NewSearch(in scenario.Inputs) (*Search, error) {
 	case p.MostPerS > 0 && p.MostPerS < p.FromPerS:
 		return refused("search.most", "%q is not a rate from %s on (%s or more)", x.Search.Most, flag("load.rate"), quantity.Rate(p.FromPerS))
 	case x.Search.Longest > 0 && x.Search.Longest < x.Measure:
-		return refused("search.longest", "%v is shorter than measure (%v or more)", x.Search.Longest, x.Measure)
+		return refused("search.longest", "%s is shorter than measure (%s or more)", quantity.Typed(x.Search.Longest), quantity.Typed(x.Measure))
 	case x.Search.Over.Of != "" && x.Search.Curve > 0:
 		return refused("search.curve", "is of one search, and %s makes several (leave one of them out)", flag("search.over"))
 	}

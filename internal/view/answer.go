@@ -459,7 +459,7 @@ func flagRate(perS float64) string {
 }
 
 func flagTime(s float64) string {
-	return (time.Duration(math.Ceil(s)) * time.Second).String()
+	return quantity.Typed(time.Duration(math.Ceil(s)) * time.Second)
 }
 
 // plainPath matches paths that need no shell quoting.

@@ -57,7 +57,7 @@ func TestNextCommandFitsFindings(t *testing.T) {
 		"something drifts": {suspect(judge.CheckSteady, "", ""), "weir run 'a b/scenario.yaml' --measure 20s"},
 		"books":            {suspect(judge.CheckAccounting, "", ""), ""},
 		"loss":             {func(r *result.Result) { r.MessagesAll.Lost = 1 }, "less 'a b/events.jsonl'"},
-		"a short drain":    {func(r *result.Result) { r.MessagesAll.Pending, r.Host.DrainNeedsNS = 1, 90e9 }, "weir run 'a b/scenario.yaml' --drain 3m0s"},
+		"a short drain":    {func(r *result.Result) { r.MessagesAll.Pending, r.Host.DrainNeedsNS = 1, 90e9 }, "weir run 'a b/scenario.yaml' --drain 3m"},
 		"an interruption":  {func(r *result.Result) { r.Run.Interrupted = true }, "weir run 'a b/scenario.yaml'"},
 		"no decision": {func(r *result.Result) {
 			r.Verdict.SLO = []result.SLO{{Expr: "e2e.p99 <= 1ms", Status: result.Undecided, NeedsS: 61.5}}

@@ -156,7 +156,7 @@ func TestNextCommandResolvesUndecidedSearch(t *testing.T) {
 		{capacity.Unfinished, 0, 4, "weir capacity --resume s"},
 		{capacity.OutOfTries, 0, 4, "weir capacity --resume s --probes 8"},
 		{capacity.OutOfTries, 0, capacity.MostProbes, "weir report s/1"},
-		{capacity.TooShort, time.Minute, 4, "weir capacity s/scenario.yaml --longest 1m0s"},
+		{capacity.TooShort, time.Minute, 4, "weir capacity s/scenario.yaml --longest 1m"},
 		{capacity.TooShort, 0, 4, "weir report s/1"},
 		{capacity.Generator, 0, 4, "weir doctor"},
 		{capacity.Found, 0, 4, "weir report s/1"},

@@ -209,7 +209,7 @@ func (s *Search) next() (command, why string) {
 		slices.ContainsFunc(r.Probes, func(p capacity.Probed) bool { return p.Judgement == capacity.Limited.String() })):
 		return "weir doctor", "what on this host disturbs the probes"
 	case stopped(capacity.TooShort, capacity.Between) && s.longer > 0:
-		return fmt.Sprintf("weir capacity %s --longest %s", Quoted(filepath.Join(s.Dir, result.FileScenario)), s.longest()), "decides more rates"
+		return fmt.Sprintf("weir capacity %s --longest %s", Quoted(filepath.Join(s.Dir, result.FileScenario)), quantity.Typed(s.longest())), "decides more rates"
 	case stopped(capacity.Generator):
 		return "weir doctor", "what on this host disturbs the generator"
 	case a.PassPerS > 0:
