@@ -113,7 +113,9 @@ func (c *capacityCommand) run(ctx context.Context, e *env) (code Code) {
 	if code := e.gather(ctx, s); code != OK {
 		return code
 	}
-	code = c.search(ctx, e, r, s, p.Report, h)
+	if code = c.search(ctx, e, r, s, p.Report, h); code != OK && len(p.Report.Probes) == 0 {
+		return code // nothing was searched
+	}
 	came := view.NewSearch(s.Dir(), p.Report, p.Scenarios()[0].Measure)
 	show := func(w io.Writer) error {
 		return came.Screen().Write(w, view.MostAnswer, e.width(c.JSON), false)

@@ -84,7 +84,8 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 			code = Interrupted
 			codes = append(codes, code)
 		}
-		if code == Usage || code == Interrupted {
+		again := len(exits) == 0 && len(p.Scenarios()) == 1 && out.Scenario.System.Start == scenario.StartNone
+		if code == Usage || code == Interrupted || code == Unreachable && again { // a server of the user's that the first run did not reach
 			if left := p.Left(); len(left) > 0 {
 				e.say("weir: not run: %s", strings.Join(left, ", "))
 			}

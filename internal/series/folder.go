@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/weirmq/weir/internal/flock"
+	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
@@ -31,10 +33,14 @@ func (e *KeptError) Unwrap() error { return e.Err }
 func (s *Series) tidy() {
 	if s.fresh {
 		dir := s.o.Path(s.parent)
-		if files, err := os.ReadDir(dir); err == nil && len(files) == 1 {
-			_ = os.Remove(filepath.Join(dir, result.FileSeries))
+		planned := []string{result.FileSeries, result.FileScenario, capacity.File} // written before the first run
+		files, err := os.ReadDir(dir)
+		if err == nil && !slices.ContainsFunc(files, func(f os.DirEntry) bool { return !slices.Contains(planned, f.Name()) }) {
+			for _, f := range files {
+				_ = os.Remove(filepath.Join(dir, f.Name()))
+			}
+			_ = os.Remove(dir)
 		}
-		_ = os.Remove(dir)
 	}
 	if s.made {
 		_ = os.Remove(s.o.Path(results))
