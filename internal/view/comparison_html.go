@@ -37,8 +37,9 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	c.systems(nil)
 	Conclusion(p, found, parting)
 	p.Contents()
-	c.curves()
-	c.sameTime(parting.Course)
+	of := c.courses(parting.Course)
+	c.curves(of)
+	c.sameTime(of)
 	c.used()
 	c.Gap()
 	c.Chapter("the figures")
@@ -103,21 +104,21 @@ func (c comparison) folded(full bool) {
 	fold("What the words of these tables mean", comparison.legend)
 }
 
-// curves plots the percentiles of the sides.
-func (c comparison) curves() {
+// curves plots the percentiles of the sides, with the objectives that their runs have in common.
+func (c comparison) curves(of []runCourse) {
 	if len(c.Shifts) == 0 {
 		return
 	}
 	c.Gap()
 	c.Chapter("latency, percentile by percentile")
 	for i := range c.Shifts {
-		c.drawn(&c.Shifts[i], fmt.Sprintf("shift%d", i+1))
+		c.drawn(&c.Shifts[i], fmt.Sprintf("shift%d", i+1), of)
 	}
 }
 
 // drawn plots the percentiles of the sides on an axis of nines, with bands between the least and the
 // largest of the single runs.
-func (c comparison) drawn(s *compare.ShiftFunction, id string) {
+func (c comparison) drawn(s *compare.ShiftFunction, id string, of []runCourse) {
 	f := &layout.Chart{
 		Caption: "At each percentile the median over the runs, each of which counts once. The band lies between the lowest and the highest run; " +
 			"of more than two systems it shows where one points at a name. Dashed: too few samples in some run, do not quote.",
@@ -152,7 +153,11 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	}
 	f.Desc = "Latency by percentile, of each side. The tables below have the values."
 	f.X = nined(&b)
-	f.Y = plot.Log(min(b.least, b.most), b.most, "latency", short)
+	least, most := min(b.least, b.most), b.most
+	if group, kind, _ := strings.Cut(s.Family, "."); len(of) > 0 && kind != "system" {
+		least, most = promises(f, promisedByAll(of), group, least, most, kind == "service")
+	}
+	f.Y = plot.Log(least, most, "latency", short)
 	c.Chart(f)
 }
 

@@ -35,7 +35,9 @@ const (
 // A Course is a run over time: what each second counted and which events happened, reduced so that a run of
 // any length can be drawn.
 type Course struct {
-	origin   origin  // of all times here, which are in s
+	origin   origin // of all times here, which are in s
+	promised []result.SLO
+	closed   bool    // its times are those of service
 	from, to float64 // drawn range
 	seconds  int     // their number
 	tracks   map[string]track
@@ -80,7 +82,7 @@ func NewCourse(r *result.Result, intervals []result.Interval, dir string) (*Cour
 		err = nil
 	}
 	c := newCourse(origin, intervals, points, until)
-	c.mosaics = mosaics
+	c.mosaics, c.promised, c.closed = mosaics, r.Verdict.SLO, r.Run.Loop == result.LoopClosed
 	lost := c.happened(saved.Events())
 	if errors.Is(lost, os.ErrNotExist) {
 		lost = nil

@@ -26,8 +26,8 @@ const (
 // environment, and the scenario, which repeats it.
 func (t *single) evidence() {
 	t.Gap()
-	t.checks()
 	if t.o.lone { // among several runs its own page has them
+		t.checks()
 		t.events()
 		t.slowestTable()
 		t.place()

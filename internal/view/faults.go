@@ -25,7 +25,7 @@ func (t *single) faults() {
 	}
 	from := originOf(t.r)
 	x := &layout.Table{Columns: layout.Columns(layout.Number, layout.Strong, "at", "fault", "lasted", "unconfirmed", "undelivered", "failed", "slowest", "p99 back")}
-	x.Columns[1].Kind = layout.Word
+	x.Columns[1].Kind, x.Cards = layout.Word, true
 	var band, bound *int64
 	var step int64
 	var agents []string

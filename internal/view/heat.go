@@ -49,7 +49,7 @@ func (t *single) heat() {
 			f.Legend = append(f.Legend, layout.Key{Class: "apart", Text: uncompleted[of]})
 			f.Caption = "Messages that " + uncompleted[of] + " are drawn at the time when they were due, as old as they were at the end of the run: they took at least so long."
 		}
-		least, most = t.promises(f, of, least, most, t.r.Run.Loop == result.LoopClosed)
+		least, most = promises(f, t.r.Verdict.SLO, of, least, most, t.r.Run.Loop == result.LoopClosed)
 		f.Y = plot.Log(least, most, "latency", short)
 		f.Desc = "From " + seconded(c.from) + " to " + seconded(c.to) + " of the run, latencies from " + timeText(least) + " to " + timeText(most) + "."
 		f.Marks, f.Under = c.strokes(), c.stalled()

@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
 // mostDrawn is how many runs of an overview have charts of their own, so that browsers can open the page.
-const mostDrawn = 24
+const mostDrawn = 12
 
 // HTML writes a result as an HTML page: the contents of Text, charts of its percentiles and seconds, and
 // the evidence. The page is self-contained, loads nothing, runs no script but weir's own, and text from the
@@ -149,7 +151,7 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 			p.Contents()
 			p.Gap()
 			compared(p, entries)
-			sameTime(p, entries, names, nil)
+			sameTime(p, entries, names)
 		} else {
 			c := comparison{p, found.Comparison}
 			c.spoken(different)
@@ -158,17 +160,24 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 			o.spoken = true
 			summary(p, entries, o)
 			p.Contents()
-			c.curves()
+			of := c.courses(func(dir string) *Course {
+				if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Dir == dir }); i >= 0 {
+					return entries[i].Course
+				}
+				return nil
+			})
+			c.curves(of)
 			varied(p, entries)
-			sameTime(p, entries, names, found)
+			c.sameTime(of)
 			c.used()
 			compared(all, entries)
 		}
 	}
 	p.Gap()
 	p.Chapter("each run")
-	if len(entries) > mostDrawn {
-		p.Say(fmt.Sprintf("The first %d have charts; weir report --html of a folder draws those of any other.", mostDrawn))
+	charts, which := o.drawing(entries)
+	if which != "" {
+		p.Say(which + " have charts; weir report --html of a folder draws those of any other.")
 	}
 	if !all.Empty() {
 		p.Fold(all, plain("all runs in one table"))
@@ -180,7 +189,7 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 			inside.Line(x)
 		}
 		x := Options{Session: o.Session, drawn: fmt.Sprintf("c%d-", i+1)}
-		if i >= mostDrawn {
+		if !charts[i] {
 			x.drawn = ""
 		}
 		one(inside, e, x)
@@ -188,6 +197,36 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 		p.Fold(inside, plain(names[i]+" "), colour(status).Of(strings.ToUpper(string(status))))
 	}
 	return browser(name).Write(w, p)
+}
+
+// drawing reports which of many runs have charts of their own, and says so: of a search those at the ends of its
+// range, else the first.
+func (o Options) drawing(entries []Entry) (charts []bool, says string) {
+	charts, left := make([]bool, len(entries)), mostDrawn
+	choose := func(is func(i int) bool) {
+		for i := range entries {
+			if left > 0 && !charts[i] && is(i) {
+				charts[i] = true
+				left--
+			}
+		}
+	}
+	if len(entries) > mostDrawn {
+		says = fmt.Sprintf("The first %d", mostDrawn)
+		if len(o.Searches) == 1 {
+			r := o.Searches[0].Report
+			choose(func(i int) bool {
+				return slices.ContainsFunc(r.Probes, func(p capacity.Probed) bool {
+					return p.Dir == filepath.Base(entries[i].Dir) && (p.RatePerS == r.Answer.PassPerS || p.RatePerS == r.Answer.FailPerS)
+				})
+			})
+		}
+		if left < mostDrawn {
+			return charts, "The probes at the ends of the range"
+		}
+	}
+	choose(func(int) bool { return true })
+	return charts, says
 }
 
 // browser sets how a page becomes HTML.

@@ -66,6 +66,9 @@ func (t *single) overTime() {
 func (t *single) overTimeSays() string {
 	c := t.Course
 	says := "0 is the end of the warm-up. Warm-up and drain are shaded. A step is a second, and what was counted in it. A gap in a line is a second with too few samples for that percentile, not a zero."
+	if len(t.happenings(true)) > 0 {
+		says = strings.Replace(says, "are shaded.", "are shaded, and so are the faults, pauses or stages that the first chart names.", 1)
+	}
 	var kinds []string
 	if len(c.marks) > 0 {
 		for _, m := range c.marks {
@@ -151,7 +154,10 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	}
 	of, _, is := strings.Cut(id, "-time")
 	if is && log {
-		least, most = t.promises(f, of, least, most, t.r.Run.Loop == result.LoopClosed)
+		least, most = promises(f, t.r.Verdict.SLO, of, least, most, t.r.Run.Loop == result.LoopClosed)
+	}
+	if rates {
+		numberSpans(f)
 	}
 	f.X = seconds(c.from, c.to)
 	if log && zero {
@@ -211,6 +217,19 @@ func (t *single) happenings(named bool) (all []plot.Span) {
 	return all
 }
 
+// numberSpans names faults, pauses and stages in the legend, each name once: in the chart they have no room.
+func numberSpans(f *layout.Chart) {
+	for i := range f.Spans {
+		s := &f.Spans[i]
+		key := layout.Key{Class: s.Class, Text: s.Text}
+		s.Series = slices.Index(f.Legend, key) + 1
+		if s.Class != "" && s.Series == 0 && len(f.Legend) < layout.MostSeries {
+			f.Legend = append(f.Legend, key)
+			s.Series = len(f.Legend)
+		}
+	}
+}
+
 func textOf(unit layout.Unit) func(float64) string {
 	return map[layout.Unit]func(float64) string{
 		layout.Nanoseconds: timeText, layout.PerSecond: quantity.Rate, layout.Numbers: countText, layout.Octets: quantity.Bytes, layout.Cores: coresText,
@@ -233,10 +252,10 @@ const farOff = 100
 
 // promises draws the limits of a direction's objectives, and returns axis ends that include them. A chart
 // may have limits of responses or of services.
-func (t *single) promises(f *layout.Chart, of string, least, most float64, services bool) (float64, float64) {
+func promises(f *layout.Chart, all []result.SLO, of string, least, most float64, services bool) (float64, float64) {
 	drawn := map[float64]bool{}
-	for i := range t.r.Verdict.SLO {
-		s := &t.r.Verdict.SLO[i]
+	for i := range all {
+		s := &all[i]
 		o, err := judge.ParseObjective(s.Expr)
 		if err != nil {
 			continue

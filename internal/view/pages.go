@@ -15,13 +15,13 @@ import (
 type Pages struct {
 	Session uint64 // messages in a user's session; 0: not requested
 
-	courses map[string]*Course // by folder, as many as a page of several runs draws
+	courses map[string]*Course // by folder, as many as a page of several runs draws over one time
 }
 
 // Run draws a run in the folder dir.
 func (p *Pages) Run(e result.Entry, dir string, percentiles []float64) ([]byte, error) {
 	course, _ := NewCourse(e.Result, e.Result.Intervals, dir) // the run has already reported files that cannot be read
-	if len(p.courses) < mostDrawn {
+	if len(p.courses) < mostTogether {
 		if p.courses == nil {
 			p.courses = map[string]*Course{}
 		}

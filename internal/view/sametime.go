@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/internal/view/plot"
@@ -59,6 +61,13 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string
 		f.X = seconds(from, to)
 		f.Y = plot.Linear(0, 1.15*most, 4, "per second", countText)
 		if x.unit == layout.Nanoseconds {
+			group, _, _ := strings.Cut(x.track, ".")
+			promised := slices.DeleteFunc(promisedByAll(of), func(s result.SLO) bool {
+				o, err := judge.ParseObjective(s.Expr)
+				p, is := o.Percentile()
+				return err != nil || !is || p != 99
+			})
+			least, most = promises(f, promised, group, least, most, of[0].course.closed)
 			f.Y = plot.Log(least, most, "latency", short)
 		}
 		text := textOf(x.unit)
@@ -71,6 +80,28 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string
 		}
 		p.Chart(f)
 	}
+}
+
+// promisedByAll returns the objectives that all runs have.
+func promisedByAll(of []runCourse) (all []result.SLO) {
+	for _, s := range of[0].course.promised {
+		having := 0
+		for _, x := range of {
+			for _, y := range x.course.promised {
+				if y.Expr != s.Expr {
+					continue
+				}
+				having++
+				if y.Outcome() != s.Outcome() {
+					s.Status = "not the same in all runs"
+				}
+			}
+		}
+		if having == len(of) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // drains is when the drain of a run begins: it is as long as each system needs, and nothing is sent in it. It is the
@@ -101,18 +132,8 @@ func ends(lines []plot.Line) (least, most float64) {
 	return least, most
 }
 
-// sameTime draws the runs of an overview: in the colours of their scenarios, or, where they are not compared,
-// each in its own.
-func sameTime(p *layout.Page, entries []Entry, names []string, found *comparison) {
-	if found != nil {
-		comparison{p, found.Comparison}.sameTime(func(dir string) *Course {
-			if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Dir == dir }); i >= 0 {
-				return entries[i].Course
-			}
-			return nil
-		})
-		return
-	}
+// sameTime draws the runs of an overview that are not compared, each in its own colour.
+func sameTime(p *layout.Page, entries []Entry, names []string) {
 	says := "0 is the end of the warm-up of each run. A step is a second. A gap is a second with too few samples. The drain is not drawn."
 	if n := len(entries); n > layout.MostSeries {
 		entries, names = entries[:layout.MostSeries], names[:layout.MostSeries]
@@ -129,20 +150,18 @@ func sameTime(p *layout.Page, entries []Entry, names []string, found *comparison
 	onOneAxis(p, of, names, arrived(results...), says)
 }
 
-// sameTime draws the runs of a comparison that count, in the colours of their sides.
-func (c comparison) sameTime(course func(dir string) *Course) {
+// most is how many runs of each side are drawn over time.
+func (c comparison) most() int { return max(1, mostTogether/len(c.Sides)) }
+
+// courses returns the courses of the runs of a comparison that count, the first of each side.
+func (c comparison) courses(course func(dir string) *Course) (of []runCourse) {
 	if course == nil || len(c.Sides) > layout.MostSeries {
-		return
+		return nil
 	}
-	var of []runCourse
-	var names []string
-	more := false
-	each := max(1, mostTogether/len(c.Sides)) // runs of each side
 	for i, side := range c.Sides {
-		names = append(names, c.name(i))
 		drawn := 0
 		for _, r := range side.Runs {
-			if r.Why != "" || drawn == each {
+			if r.Why != "" || drawn == c.most() {
 				continue
 			}
 			if x := course(r.Dir); x != nil {
@@ -150,11 +169,19 @@ func (c comparison) sameTime(course func(dir string) *Course) {
 				drawn++
 			}
 		}
-		more = more || side.Used > each
+	}
+	return of
+}
+
+// sameTime draws runs of a comparison in the colours of their sides.
+func (c comparison) sameTime(of []runCourse) {
+	var names []string
+	for i := range c.Sides {
+		names = append(names, c.name(i))
 	}
 	says := "Each line is a run in the colour of its system. 0 is the end of its warm-up. A step is a second. A gap is a second with too few samples. The drain is not drawn."
-	if more {
-		says += fmt.Sprintf(" Of each system the first %d runs are drawn.", each)
+	if slices.ContainsFunc(c.Sides, func(s compare.SideSummary) bool { return s.Used > c.most() }) {
+		says += fmt.Sprintf(" Of each system the first %d runs are drawn.", c.most())
 	}
 	onOneAxis(c.Page, of, names, "received", says)
 }

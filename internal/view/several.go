@@ -219,21 +219,20 @@ func (c comparison) word(side int) layout.Span {
 	if side == 0 {
 		return layout.Faint.Of("the others are compared with it")
 	}
-	found := map[compare.Verdict][]string{}
-	more := 0
-	for _, f := range c.deciding() {
-		change := f.Sides[side].Change
-		found[change.Verdict] = append(found[change.Verdict], shortName(&f))
-		more = cmp.Or(more, change.MoreRuns)
-	}
 	some := func(v compare.Verdict) string {
-		names := found[v]
+		names := c.decided(side, v)
 		if n := len(names) - mostBeside; n > 0 {
-			names = append(slices.Clone(names[:mostBeside]), fmt.Sprintf("%d more", n))
+			names = append(names[:mostBeside], fmt.Sprintf("%d more", n))
 		}
 		return strings.Join(names, ", ")
 	}
 	better, worse := some(compare.Better), some(compare.Worse)
+	more, open := 0, false
+	for _, f := range c.deciding() {
+		change := f.Sides[side].Change
+		more = cmp.Or(more, change.MoreRuns)
+		open = open || change.Verdict == compare.NothingShown
+	}
 	switch {
 	case better != "" && worse != "":
 		return layout.Doubtful.Of("better: " + better + "; worse: " + worse)
@@ -243,10 +242,20 @@ func (c comparison) word(side int) layout.Span {
 		return layout.Bad.Of("worse: " + worse)
 	case more > 0:
 		return layout.Doubtful.Of("undecided: " + quantity.Counted(more, "more run", "more runs") + " of each could show a difference")
-	case len(found[compare.NothingShown]) > 0:
+	case open:
 		return layout.Doubtful.Of("undecided: the runs differ too much among themselves; " + quantity.Counted(fewestMore, "more run", "more runs") + " of each may decide")
 	}
 	return plain("no difference")
+}
+
+// decided names the deciding figures in which a side has a verdict.
+func (c comparison) decided(side int, v compare.Verdict) (names []string) {
+	for _, f := range c.deciding() {
+		if f.Sides[side].Change.Verdict == v {
+			names = append(names, shortName(&f))
+		}
+	}
+	return names
 }
 
 // spoken says what the table of systems shows, in sentences to read aloud.
@@ -313,28 +322,45 @@ func (c comparison) spoken(different error) {
 	c.Say(strings.Join(says, " "))
 }
 
-// certain says whether the sides differ from the first in a figure.
+// certain says whether the sides differ from the first in a figure, and where others say otherwise.
 func (c comparison) certain(f *compare.Figure) string {
 	found := map[string][]string{}
 	more := 0
+	var others []string
 	for i := range c.Sides[1:] {
 		change := f.Sides[i+1].Change
 		more = max(more, change.MoreRuns)
 		word := map[compare.Verdict]string{compare.Better: "better", compare.Worse: "worse", compare.NoChange: "no different"}[change.Verdict]
 		found[word] = append(found[word], c.name(i+1))
+		var but []string
+		for _, v := range []compare.Verdict{compare.Better, compare.Worse} {
+			switch names := c.decided(i+1, v); {
+			case len(names) == 0 || v == change.Verdict:
+			case len(names) == 1:
+				but = append(but, string(v)+" in "+names[0])
+			default:
+				but = append(but, fmt.Sprintf("%s in %d figures, such as %s", v, len(names), names[0]))
+			}
+		}
+		if len(but) > 0 {
+			others = append(others, c.name(i+1)+" is "+strings.Join(but, ", and "))
+		}
 	}
 	var parts []string
 	for _, word := range []string{"better", "worse", "no different"} {
 		if who := found[word]; who != nil {
-			parts = append(parts, and(who)+map[bool]string{true: " is ", false: " are "}[len(who) == 1]+word)
+			parts = append(parts, and(who)+map[bool]string{true: " is ", false: " are "}[len(who) == 1]+word+" in "+shortName(f))
 		}
 	}
 	if who := found[""]; who != nil {
-		open := "whether " + and(who) + map[bool]string{true: " differs", false: " differ"}[len(who) == 1] + " is undecided"
+		open := "whether " + and(who) + map[bool]string{true: " differs", false: " differ"}[len(who) == 1] + " in " + shortName(f) + " is undecided"
 		if more > 0 {
 			open += ", and takes at least " + quantity.Counted(more, "more run", "more runs") + " of each"
 		}
 		parts = append(parts, open)
+	}
+	if len(others) > 0 {
+		parts = append(parts, "but "+strings.Join(others, ", and "))
 	}
 	return "Compared with " + c.name(0) + ", " + strings.Join(parts, "; ") + "."
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/series/capacity"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -35,7 +38,7 @@ func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
 	if !regexp.MustCompile(`(?s)<h1>.*class="status">.*<table class="[^"]*cards">.*<h2[^>]*>latency, percentile by percentile</h2>.*<h2[^>]*>each run</h2>.*all runs in one table`).MatchString(page) {
 		t.Error("the order is not: sentence, systems, percentiles, each run")
 	}
-	mentions(t, htmlOf(t, enough), "Compared with noop, chan and ring are worse.", `class="left prose bad" data-name="against noop">worse: send p99`)
+	mentions(t, htmlOf(t, enough), "Compared with noop, chan and ring are worse in send p99.", `class="left prose bad" data-name="against noop">worse: send p99`)
 
 	few[0].Result.Verdict.Figures = []result.Figure{{Name: "send.p99", By: "hiccups", Part: 1}}
 	mentions(t, htmlOf(t, few), "Do not quote these figures: in some run something other than the system moved them by over a tenth.</p>")
@@ -58,6 +61,61 @@ func TestSeveralSystemsPageAnswersFirst(t *testing.T) {
 	mentions(t, page, `data-name="cost of a million"`, "[0.250 to 2.00]", "not known")
 	if strings.Contains(page, "run with --price-per-hour") {
 		t.Error("the page asks for a price that it has")
+	}
+}
+
+// The sentence that a manager reads aloud and the row of a system say the same.
+func TestSpokenSentenceAgreesWithTheRow(t *testing.T) {
+	t.Parallel()
+	change := func(v compare.Verdict, more int) *compare.Change { return &compare.Change{Verdict: v, MoreRuns: more} }
+	for want, verdicts := range map[string][3]*compare.Change{ // of e2e p99, e2e p50 and the rate
+		"Compared with A, B is better in e2e p99.":                                                                       {change(compare.Better, 0), change(compare.Better, 0), change(compare.NothingShown, 0)},
+		"Compared with A, B is better in e2e p99; but B is worse in received.":                                           {change(compare.Better, 0), change(compare.NoChange, 0), change(compare.Worse, 0)},
+		"Compared with A, whether B differs in e2e p99 is undecided; but B is better in e2e p50, and worse in received.": {change(compare.NothingShown, 0), change(compare.Better, 0), change(compare.Worse, 0)},
+		"Compared with A, whether B differs in e2e p99 is undecided; but B is worse in 2 figures, such as e2e p50.":      {change(compare.NothingShown, 0), change(compare.Worse, 0), change(compare.Worse, 0)},
+		"Compared with A, whether B differs in e2e p99 is undecided, and takes at least 2 more runs of each.":            {change(compare.NeedsRuns, 2), change(compare.NeedsRuns, 2), change(compare.NeedsRuns, 2)},
+	} {
+		found := &compare.Comparison{Alpha: 0.05, Band: 0.05, Sides: []compare.SideSummary{{Side: "A"}, {Side: "B", Tally: &compare.Tally{}}}}
+		for i, of := range [][3]string{{"e2e.response", "p99", compare.UnitTime}, {"e2e.response", "p50", compare.UnitTime}, {"throughput", "received", compare.UnitRate}} {
+			found.Figures = append(found.Figures, compare.Figure{Family: of[0], Name: of[1], Unit: of[2], Sides: []compare.Values{{}, {Change: verdicts[i]}}})
+		}
+		c := comparison{new(layout.Page), found}
+		if got := c.certain(c.figure("e2e.response", "p99")); got != want {
+			t.Errorf("it says %q; want %q", got, want)
+		}
+	}
+}
+
+// The charts of several runs have the objectives that all of them have.
+func TestSeriesChartsHaveTheObjectives(t *testing.T) {
+	t.Parallel()
+	entries := brokers(2)[:2]
+	for i := range entries {
+		e := &entries[i]
+		e.Result.Verdict.SLO = []result.SLO{{Expr: "send.p99 <= 2ms", Status: result.Pass}, {Expr: "send.p50 <= 1ms", Status: result.Pass}}
+		e.Course = newCourse(0, length(10), nil, 10)
+	}
+	entries[1].Result.Verdict.SLO[0].Status = result.Fail
+	draw := func() (percentiles, overTime string) {
+		for i := range entries {
+			entries[i].Course.promised = entries[i].Result.Verdict.SLO
+		}
+		page := htmlOf(t, entries)
+		_, percentiles, _ = strings.Cut(page, "<h3>send response by percentile</h3>")
+		percentiles, _, _ = strings.Cut(percentiles, "</figure>")
+		_, overTime, _ = strings.Cut(page, "<h3>send p99, of each run over time</h3>")
+		overTime, _, _ = strings.Cut(overTime, "</figure>")
+		return percentiles, overTime
+	}
+	percentiles, overTime := draw()
+	mentions(t, percentiles, "objective send.p99 &lt;= 2ms: not the same in all runs", "objective send.p50 &lt;= 1ms: pass", `<path class="rule pass"`)
+	mentions(t, overTime, "objective send.p99 &lt;= 2ms: not the same in all runs", `<path class="rule "`)
+	if strings.Contains(overTime, "send.p50") {
+		t.Error("a chart of p99 has the objective of p50")
+	}
+	entries[1].Result.Verdict.SLO = nil
+	if percentiles, overTime = draw(); strings.Contains(percentiles+overTime, "objective ") {
+		t.Error("an objective that one run has is drawn")
 	}
 }
 
@@ -122,4 +180,22 @@ func TestPageOfTwelveRunsIsSmall(t *testing.T) {
 		t.Errorf("%d charts wait to be opened", n)
 	}
 	mentions(t, shown, "send by percentile: Latency by percentile. ") // without the script, words
+
+	search := &capacity.Report{Promise: []string{"e2e.p99 <= 5ms"}, Answer: capacity.Answered{PassPerS: 1000, FailPerS: 2000, Stop: capacity.Found}}
+	entries = append(entries, entries[:6]...)
+	for i := range entries {
+		entries[i].Dir = fmt.Sprint("s/", i)
+		search.Probes = append(search.Probes, capacity.Probed{RatePerS: float64(500 * (i%4 + 1)), Judgement: capacity.Passed.String(), Dir: fmt.Sprint(i), Why: "a reason"})
+	}
+	page = rendered(t, OverviewHTML, entries, Options{Searches: []*Search{{Dir: "s", Report: search}}})
+	if n := len(page); n > 800_000 {
+		t.Errorf("the page of 18 probes has %d bytes", n)
+	}
+	if n := len(regexp.MustCompile(`<[a-z]`).FindAllString(page, -1)); n > 10_000 {
+		t.Errorf("with all that can be opened, the page of 18 probes has %d elements", n)
+	}
+	mentions(t, page, "The probes at the ends of the range have charts")
+	if !strings.Contains(page, `id="c2-send-t"`) || strings.Contains(page, `id="c1-send-t"`) {
+		t.Error("the charts are not those of the probes at the ends of the range")
+	}
 }

@@ -55,6 +55,9 @@ func (t *single) spectra() {
 	for _, group := range directions {
 		t.spectrum(t.o.drawn+group, group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
 	}
+	if !t.o.lone {
+		return // its own page has it
+	}
 	t.spectrum(t.o.drawn+"delays", "", "waiting before the system had it, by percentile",
 		"Lateness is the generator's own fault. Blocked is the system's, or the client library's: no free slot, or the library refused. The rest of a response is service.",
 		of("", "blocked", "lateness"))
@@ -82,14 +85,9 @@ func (t *single) gapped(group string) string {
 		"The gap between the two lines is coordinated omission: the wait that a generator misses if it waits for the system before it sends again."
 }
 
-// spectrum draws distributions of a run.
+// spectrum draws distributions by percentile on an axis of nines, with the objectives of a direction and the
+// host's scheduling stalls.
 func (t *single) spectrum(id, group, title, caption string, of []plotted) {
-	spectrum(t.Page, t, id, group, title, caption, of)
-}
-
-// spectrum draws distributions by percentile on an axis of nines. For a single run (t not nil) it adds the
-// objectives of a direction and the host's scheduling stalls.
-func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []plotted) {
 	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: id, Title: title, Height: high, Heads: []string{"percentile", "ns", "low_ns", "high_ns", "samples"}}}
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
 	var says []string
@@ -117,22 +115,17 @@ func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []
 	if b.zero {
 		f.Caption += noZero
 	}
-	f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
 	f.X = nined(&b)
-	least, most := min(b.least, b.most), b.most
-	if t != nil {
-		if line, text, ok := t.hiccups(&b); ok {
-			f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: "stalls of the host"})
-			line.Series = len(f.Legend)
-			f.Lines = append(f.Lines, line)
-			says = append(says, "stalls of the host: "+text)
-			f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
-			least, most = min(least, b.least), max(most, b.most)
-		}
-		least, most = t.promises(f, group, least, most, t.r.Run.Loop == result.LoopClosed)
+	if line, text, ok := t.hiccups(&b); ok {
+		f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: "stalls of the host"})
+		line.Series = len(f.Legend)
+		f.Lines = append(f.Lines, line)
+		says = append(says, "stalls of the host: "+text)
 	}
+	f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
+	least, most := promises(f, t.r.Verdict.SLO, group, min(b.least, b.most), b.most, t.r.Run.Loop == result.LoopClosed)
 	f.Y = plot.Log(least, most, "latency", short)
-	p.Chart(f)
+	t.Chart(f)
 }
 
 // finest is the most points in a curve's fine line.

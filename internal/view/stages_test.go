@@ -46,6 +46,24 @@ func TestEachStageHasItsFigures(t *testing.T) {
 	}
 }
 
+// Shaded spans are named once, in the legend of the first chart, on a screen of any width.
+func TestSpansAreNamedInTheLegend(t *testing.T) {
+	t.Parallel()
+	e := ramped(t)
+	e.Course = newCourse(0, length(12), nil, 12)
+	for _, at := range []int64{4e9, 8e9} {
+		e.Result.Faults = append(e.Result.Faults, result.Fault{Do: "kill", To: "leader", Processes: []string{"server-2"}, BeganNS: at, UndoneNS: new(at + 1e9)})
+	}
+	page := html1(t, e, Options{})
+	if n := strings.Count(page, `<li><span class="key fault"></span>kill server-2 (leader)</li>`); n != 1 {
+		t.Errorf("the faults are named %d times", n)
+	}
+	mentions(t, page, `<li><span class="key stage"></span>1000/s</li>`, "and so are the faults, pauses or stages that the first chart names.")
+	if n := strings.Count(page, `class="number sign"`); n != 4 {
+		t.Errorf("%d spans have a number; want two stages and two faults", n)
+	}
+}
+
 func TestOfferedIsDrawnAsPlanned(t *testing.T) {
 	t.Parallel()
 	e := ramped(t)

@@ -300,6 +300,7 @@ func (r SuiteReport) row(p *layout.Page, all []suite.Line, processors bool) {
 	p.Chapter(all[0].Row)
 	p.Gap()
 	t := layout.Listing("system", "figure", "ours", intervalHead, "article", "verdict")
+	t.Cards = true
 	t.Columns[2].Kind, t.Columns[3].Kind, t.Columns[4].Kind, t.Columns[5].Kind = layout.Number, layout.Number, layout.Prose, layout.Word
 	var notes []string // each once, in the order of the systems
 	of := map[string][]string{}

@@ -74,8 +74,12 @@ func TestArticleFigureIsShownBesideMeasured(t *testing.T) {
 	r.Add(&items[0], items[0].Measured(res, &result.Environment{}, "one-chan", 1))
 	text := layout.Terminal(140, false).Page(r.Page())
 	mentions(t, text, "2.00 µs", "1.00 to 3.00 µs", "1.5 ms (about)", "VALID", "was channels", "nothing answers", "1 of 3")
-	if !strings.Contains(drawnSuite(t, r), "ours 2.00 µs, article 1.5 ms") {
+	page := drawnSuite(t, r)
+	if !strings.Contains(page, "ours 2.00 µs, article 1.5 ms") {
 		t.Error("no picture of both figures")
+	}
+	if !strings.Contains(page, ` data-name="ours">2.00 µs</td>`) || strings.Contains(page, `class="scroll sideways"`) {
+		t.Error("on a phone a table of figures has no card for each row")
 	}
 	r.Scale = 0.5
 	if text := layout.Terminal(100, false).Page(r.Page()); !strings.Contains(text, "scaled by 0.5") || !strings.Contains(text, "these are not the article's runs") {

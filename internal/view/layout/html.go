@@ -222,8 +222,8 @@ func gridOf(t *Table, columns []int) *grid {
 				name = strings.TrimSpace(t.Columns[i].Group + " " + t.Columns[i].Head)
 			}
 			class := classes[n] + " " + r[i].Class()
-			if t.Cards && r[i].Text == "-" {
-				class += " none" // a phone leaves the line out
+			if t.Cards && (r[i].Text == "-" || r[i].Text == "") {
+				class += " none" // a phone leaves it out
 			}
 			row[n] = gridCell{
 				Name: name, Head: t.Columns[i].Key, Prose: t.Columns[i].Kind == Prose,

@@ -43,7 +43,7 @@ func example(w string) *Page {
 		ID: "c", Title: "a chart", Desc: w, Height: 200, X: plot.Linear(0, 1, 2, w, func(float64) string { return w }), Y: plot.Linear(0, 1, 2, w, func(float64) string { return w }),
 		Lines: []plot.Line{{Class: "s1", Dots: true, Points: []plot.Point{{X: 0, Y: 1, Text: w}}}}, Marks: []plot.Mark{{X: 1, Text: w}},
 		Columns: []plot.Column{{To: 1, Text: w}}, Spans: []plot.Span{{To: 1, Text: w}},
-	}, Caption: w, Legend: []Key{{"s1", w}}})
+	}, Caption: w, Legend: []Key{{Class: "s1", Text: w}}})
 	inside := new(Page)
 	inside.Verbatim("as  it is "+w, "  two")
 	p.Fold(inside, Plain.Of("folded "), Strong.Of(w))

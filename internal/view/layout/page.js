@@ -242,10 +242,13 @@
     for (const g of v.moved) g.setAttribute("transform", "translate(" + shift + " 0) scale(" + scale + " 1)");
     v.svg.classList.toggle("zoomed", zoomed !== null);
     const grid = [];
+    let above = Infinity;
     for (const t of y.ticks) {
       const at = toY(v, y, t);
       grid.push(draw("path", { class: "grid", d: "M" + frame.left + " " + place(at) + "H" + (frame.width - frame.right) }));
-      grid.push(draw("text", { class: "end", x: frame.left - 7, y: place(at + 4) }, c.unit === "rate" ? count(t) : short(words[c.unit](t))));
+      const crowded = above - at < 20;
+      if (!crowded) above = at;
+      grid.push(draw("text", { class: crowded ? "end n" : "end", x: frame.left - 7, y: place(at + 4) }, c.unit === "rate" ? count(t) : short(words[c.unit](t))));
     }
     const ticks = timeTicks(x.min, x.max);
     ticks.forEach((t, i) => {
@@ -529,7 +532,7 @@
     });
     v.moved.forEach(clipped);
     v.lines.forEach((l) => l.path && clipped(l.path));
-    v.numbers = [...svg.querySelectorAll("text.number")];
+    v.numbers = [...svg.querySelectorAll("text.number:not(.sign)")];
     v.rules = [...svg.querySelectorAll("path.rule")].map((p, i) => [p, chart.rules[i], Number(p.dataset.n)]);
     v.band = draw("rect", { class: "chosen off", x: 0, y: frame.top, width: 0, height: base(v) - frame.top });
     v.cursor = draw("path", { class: "cursor off" });

@@ -13,6 +13,9 @@ import (
 	"unicode/utf8"
 )
 
+// phoneLine is how high a line of text is on a phone.
+const phoneLine = 20
+
 // longTick is how many characters a phone shows beside the Y axis in its usual size.
 const longTick = 7
 
@@ -89,6 +92,7 @@ type Span struct {
 	From, To float64
 	Text     string // written at its top if wide enough
 	Class    string // besides "span"
+	Series   int    // its legend entry, which has its name: its number stands there; 0: none
 }
 
 // A Band is the area between two lines.
@@ -291,14 +295,17 @@ func (p *pen) together(marks []Mark, one func(*path, Mark)) {
 }
 
 func (p *pen) spans() {
-	free := 0.0 // from where on no name stands
+	free := 0.0 // from where on no number stands
 	for _, s := range p.chart.Spans {
 		from, to := p.x(s.From), p.x(s.To)
-		p.linef(`<rect class="%s" x="%s" y="%d" width="%s" height="%s"/>`, strings.TrimSpace("span "+escape(s.Class)), num(from), top, num(math.Max(1, to-from)), num(p.high))
-		name := 9 * float64(len(s.Text))
-		if to-from > name || s.Class == "fault" && name > 0 && from >= free && from+name < width-right { // a short fault has a name all the same
+		p.linef(`<rect class="%s" x="%s" y="%d" width="%s" height="%s"%s/>`, strings.TrimSpace("span "+escape(s.Class)), num(from), top, num(math.Max(1, to-from)), num(p.high), series(s.Series))
+		switch {
+		case s.Series > 0:
+			free = math.Max(free, from)
+			p.linef(`<text class="number sign" x="%s" y="%d"%s>%d</text>`, num(free+3), top+16, series(s.Series), s.Series)
+			free += 16
+		case to-from > 9*float64(len(s.Text)):
 			p.linef(`<text class="faint n" x="%s" y="%d">%s</text>`, num(from+4), top+14, escape(s.Text))
-			free = from + name
 		}
 	}
 }
@@ -317,6 +324,7 @@ func (p *pen) grid() {
 		grid.line(p.x(t.At), base)
 	}
 	p.linef(`<path class="grid" d="%s"/>`, grid.String())
+	lowest := math.Inf(1) // name of the Y axis on a narrow screen
 	for _, t := range p.chart.Y.Ticks {
 		y := p.y(t.At)
 		switch {
@@ -329,6 +337,11 @@ func (p *pen) grid() {
 			class := "end"
 			if len(t.Text) > longTick {
 				class = "end long"
+			}
+			if lowest-y < phoneLine {
+				class += " n"
+			} else {
+				lowest = y
 			}
 			p.linef(`<text class="%s" x="%d" y="%s">%s</text>`, class, left-7, num(y+4), escape(t.Text))
 		}

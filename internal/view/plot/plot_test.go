@@ -42,7 +42,7 @@ func example() *Chart {
 	return &Chart{
 		ID: "c", Title: "a <b> & \"c\"", Desc: "d ]]> e\x00", Height: 300,
 		X: Linear(0, 10, 5, "x", words), Y: Log(1, 1e6, "y", words),
-		Spans: []Span{{0, 2, "warm-up", ""}, {8, nan, "drain", ""}},
+		Spans: []Span{{To: 2, Text: "warm-up"}, {From: 8, To: nan, Text: "drain"}, {From: 4, To: 5, Text: "kill", Class: "fault", Series: 8}},
 		Bands: []Band{{"s1", []BandPoint{{0, 1, 10}, {1, 2, inf}, {2, nan, 3}, {3, 1, 2}, {4, 0, 9}}, 1}},
 		Lines: []Line{
 			{Class: "s1", Series: 6, Points: []Point{{X: 0, Y: 10}, {X: 1, Y: nan}, {X: 2, Y: 100}, {X: 3, Y: nan}, {X: 4, Y: 5}, {X: 5, Y: -3}}},
@@ -94,16 +94,17 @@ func TestStripBelowAxisAvoidsTicks(t *testing.T) {
 	}
 }
 
-// A fault of seconds in a run of hours is named too, unless its name would lie on another.
-func TestShortFaultIsNamed(t *testing.T) {
+// A fault has the number of its name in the legend, however short it is and whatever lies beside it.
+func TestSpansAreNamedOrNumbered(t *testing.T) {
 	t.Parallel()
 	c := &Chart{Height: 180, X: Linear(0, 1000, 5, "", words), Y: Linear(0, 100, 5, "", words), Spans: []Span{
-		{0, 1, "warm-up", ""}, {200, 201, "first", "fault"}, {220, 221, "second", "fault"}, {990, 991, "last", "fault"},
+		{To: 1, Text: "warm-up"}, {To: 400, Text: "broad"},
+		{From: 500, To: 501, Text: "first", Class: "fault", Series: 3}, {From: 510, To: 511, Text: "second", Class: "fault", Series: 4},
 	}}
 	svg := c.SVG()
-	for name, want := range map[string]bool{"first": true, "second": false, "last": false, "warm-up": false} {
-		if strings.Contains(svg, ">"+name+"<") != want {
-			t.Errorf("%s is named: %v", name, !want)
+	for text, want := range map[string]bool{">broad<": true, ">warm-up<": false, ">first<": false, `x="386" y="42" data-n="3">3<`: true, `x="402" y="42" data-n="4">4<`: true} {
+		if strings.Contains(svg, text) != want {
+			t.Errorf("%s is there: %v:\n%s", text, !want, svg)
 		}
 	}
 }
