@@ -155,7 +155,7 @@ func ago(d time.Duration) string {
 	if d < time.Second {
 		return "now"
 	}
-	return d.Round(time.Second).String() + " ago"
+	return quantity.Span(d.Round(time.Second)) + " ago"
 }
 
 func freeMemory(b uint64) string {

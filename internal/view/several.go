@@ -367,7 +367,7 @@ func (c comparison) certain(f *compare.Figure) string {
 
 // used writes a table of what the servers of each side, and weir, used.
 func (c comparison) used() {
-	t := &layout.Table{Columns: columns("system")}
+	t := &layout.Table{Columns: columns("system"), Cards: true}
 	var figures []*compare.Figure
 	for i := range c.Figures {
 		if f := &c.Figures[i]; f.Family == "resources" {

@@ -133,7 +133,11 @@ func (r SuiteReport) Ends(p *layout.Page, dir, name string) {
 	}
 	p.Labelled("runs", layout.Plain.Of(cmp.Or(strings.Join(says, ", "), "none with figures")))
 	p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("next"), Spans: []layout.Span{layout.Plain.Of(command)}, Whole: true})
-	p.Verbatim("written to " + dir + ", with a folder for each run")
+	written := "written to " + dir
+	if len(says) > 0 {
+		written += ", with a folder for each run"
+	}
+	p.Verbatim(written)
 }
 
 const mostSuiteLines = 4

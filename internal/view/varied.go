@@ -159,13 +159,6 @@ func varied(p *layout.Page, entries []Entry) {
 			return Spot{Value: row.Value(), Weak: !row.Supported}, true
 		})
 	}
-	draw("varied-mean", head+" mean", timeText, func(r *result.Result) (s Spot, ok bool) {
-		d := headline(r, group)
-		if d == nil || d.MeanNS == nil {
-			return s, false
-		}
-		return Spot{Value: result.Exactly(*d.MeanNS)}, true
-	})
 	best(p, entries, x)
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 )
 
 // An Output holds the output flags of a verb that reads folders.
@@ -13,16 +15,21 @@ type Output struct {
 	JSON     bool    `name:"json" help:"Print a JSON object on stdout."`
 	Markdown bool    `help:"Write Markdown."`
 	HTML     bool    `name:"html" help:"Write a page for a browser, with charts, that works offline."`
-	Out      *string `short:"o" placeholder:"FILE" help:"Write to a file that does not exist yet (default: stdout)."`
+	Out      *string `short:"o" placeholder:"FILE" help:"Write to a file that does not exist yet; .html, .md and .json choose the form (default: stdout)."`
 	NoColor  bool    `help:"No colour."`
 }
 
 // ErrTerminal refuses to write HTML to a terminal.
 var ErrTerminal = errors.New("HTML needs a file or a pipe: add -o FILE.html")
 
-// Check refuses contradictory flags, before anything is read. what names the output: "a history".
+// Check refuses contradictory flags, before anything is read, and takes the form from the file's name if no flag
+// says it. what names the output: "a history".
 func (f *Output) Check(to Outlet, what string) error {
 	var errs []error
+	if f.Out != nil && !f.JSON && !f.Markdown && !f.HTML {
+		ext := strings.ToLower(filepath.Ext(*f.Out))
+		f.JSON, f.Markdown, f.HTML = ext == ".json", ext == ".md", ext == ".html"
+	}
 	if f.JSON && f.Markdown || f.JSON && f.HTML || f.Markdown && f.HTML {
 		errs = append(errs, fmt.Errorf("--json, --markdown and --html: %s is written in one form (one of them)", what))
 	}

@@ -48,6 +48,16 @@ func TestFindingIsWrittenInRequestedFormat(t *testing.T) {
 			t.Errorf("in a file: %q, %v; want %q", got, err, want)
 		}
 	}
+	for name, want := range map[string]string{"x.html": "<html>", "x.md": "# Comparison\n\nshown\n", "x.json": "{\n", "x.txt": "shown\nconcluded\n"} {
+		to, _ := outlet(t.TempDir())
+		f := Output{Out: &name}
+		if err := errors.Join(f.Check(to, "a comparison"), f.Write(to, x)); err != nil {
+			t.Error(err)
+		}
+		if got, err := os.ReadFile(to.Path(name)); err != nil || !strings.HasPrefix(string(got), want) {
+			t.Errorf("%s holds %q, %v; want %q", name, got, err, want)
+		}
+	}
 }
 
 // A page in Markdown has its charts as files beside it, and leads to other pages.

@@ -670,7 +670,8 @@
     copy.append(draw("text", { class: "strong", x: 4, y: -10 }, figure.querySelector("h3").textContent));
     names.forEach((li, i) => {
       const y = high + 18 * i + 6, key = li.querySelector(".key").getAttribute("class").replace("key ", ""), g = draw("g", { class: key });
-      if (/round|box/.test(key)) g.append(draw("circle", { class: "dot", cx: frame.left + 12, cy: y - 4, r: 4 }));
+      if (/^(fault|stage)$/.test(key)) g.append(draw("rect", { class: "span " + key, x: frame.left, y: y - 8, width: 24, height: 8 }));
+      else if (/round|box/.test(key)) g.append(draw("circle", { class: "dot", cx: frame.left + 12, cy: y - 4, r: 4 }));
       else g.append(draw("path", { class: "line " + key, d: "M" + frame.left + " " + (y - 4) + "h24" }));
       g.append(draw("text", { x: frame.left + 32, y }, (names.length > 1 ? i + 1 + " " : "") + li.textContent));
       copy.append(g);

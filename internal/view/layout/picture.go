@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"strings"
@@ -48,7 +49,9 @@ func (c *Chart) picture() string {
 			text = fmt.Sprintf("%d %s", i+1, text)
 		}
 		sign := fmt.Sprintf(`<path class="line %s" d="M%d %dh20"/>`, k.Class, x, y-4)
-		switch of, shape, _ := strings.Cut(k.Class, " "); shape {
+		switch of, shape, _ := strings.Cut(k.Class, " "); cmp.Or(shape, of) {
+		case "fault", "stage":
+			sign = fmt.Sprintf(`<rect class="span %s" x="%d" y="%d" width="20" height="8"/>`, of, x, y-8)
 		case "round":
 			sign = fmt.Sprintf(`<g class="%s"><circle class="dot" cx="%d" cy="%d" r="3.5"/></g>`, of, x+10, y-4)
 		case "box":
