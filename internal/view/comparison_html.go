@@ -31,7 +31,7 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	title := "Comparison of " + and(names)
 	p.Heading(title)
 	c.spoken(nil)
-	if slices.ContainsFunc(found.Differences, func(d compare.Difference) bool { return d.Name == "guarantee" }) {
+	if slices.ContainsFunc(found.Sides, func(s compare.SideSummary) bool { return s.Guarantee != found.Sides[0].Guarantee }) {
 		p.Line(layout.Doubtful.Of(guaranteesDiffer))
 	}
 	c.systems(nil)

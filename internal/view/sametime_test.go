@@ -95,7 +95,9 @@ func TestComparedRunsShareTimeAxis(t *testing.T) {
 		t.Errorf("a backlog, drained after the window, is drawn until %v s; want all 10", at)
 	}
 	page.Reset()
+	found.Sides[0].Guarantee, found.Sides[1].Guarantee = "received, copies 1, stable none", "received, copies 1, stable os"
 	if err := ComparisonHTML(page, found, false, Parting{}); err != nil || strings.Contains(page.String(), "over the same time") {
 		t.Errorf("without courses runs are drawn: %v", err)
 	}
+	mentions(t, page.String(), "differ: a weaker confirmation comes sooner")
 }
