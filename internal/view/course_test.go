@@ -198,8 +198,8 @@ func TestCrowdedEventsAreMerged(t *testing.T) {
 	e.Course = c
 	page := html1(t, e, Options{})
 	mentions(t, page,
-		`<path class="mark often" d="M127.2 276v-9"/>`, "<td class=\"left prose\">5</td>", `<title>fault at 90.0 s: pause</title>`,
-		"28 further events are in events.jsonl only", "<td class=\"left prose\">fault</td>",
+		`<path class="mark often" d="M127.2 276v-9"/>`, ` data-name="events then">5</td>`, `<title>fault at 90.0 s: pause</title>`,
+		"28 further events are in events.jsonl only", ` data-name="event">fault</td>`,
 	)
 }
 

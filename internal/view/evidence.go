@@ -39,7 +39,7 @@ func (t *single) evidence() {
 // listed returns a page with one table of prose.
 func listed(rows [][]layout.Span, heads ...string) *layout.Page {
 	p := new(layout.Page)
-	p.Table(&layout.Table{Columns: layout.Columns(layout.Prose, layout.Strong, heads...), Rows: rows})
+	p.Table(&layout.Table{Columns: layout.Columns(layout.Prose, layout.Strong, heads...), Rows: rows, Cards: true})
 	return p
 }
 
