@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -29,36 +30,23 @@ func ran(t testing.TB, dir, name, driver string, at time.Time, status result.Sta
 		Throughput: result.Throughput{OfferedPerS: 1000, ConfirmedPerS: 990},
 		Latency:    result.Latency{Send: result.Send{Response: &result.Dist{Count: 10, Percentiles: []result.Percentile{{P: 50, NS: 5, Supported: true}, p99, {P: 99.9, NS: 7}}}}},
 	}
-	f, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.WriteResult(r), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(result.Create(dir))(t)
+	must.Do(t, errors.Join(f.WriteResult(r), f.Close()))
 }
 
 // opened opens an up-to-date index of dir.
 func opened(t testing.TB, dir, file string) *Index {
 	t.Helper()
-	x, err := Open(t.Context(), dir, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(Open(t.Context(), dir, file))(t)
 	t.Cleanup(func() { _ = x.Close() })
-	if _, err := x.Sync(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(x.Sync(t.Context(), nil))(t)
 	return x
 }
 
 // dirs returns the folders that a query finds.
 func dirs(t *testing.T, x *Index, q Query) []string {
 	t.Helper()
-	l, err := x.List(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(x.List(t.Context(), q))(t)
 	out := []string{}
 	for _, r := range l.Rows {
 		out = append(out, r.Dir)
@@ -87,9 +75,7 @@ func some(t testing.TB) string {
 		"plain/notes.txt":                 "not a run",
 	} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	return dir
 }
@@ -156,10 +142,7 @@ func TestQueryMatches(t *testing.T) {
 
 func TestRowMatchesItsFiles(t *testing.T) {
 	x := opened(t, some(t), filepath.Join(t.TempDir(), "i"))
-	row, err := x.Row(t.Context(), "nights/a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := must.Get(x.Row(t.Context(), "nights/a"))(t)
 	row.Touched = time.Time{}
 	p50, p99 := result.Exactly(5), result.AtLeast(5000)
 	f := func(v float64) *float64 { return &v }
@@ -183,9 +166,7 @@ func TestSuiteIsAboveItsRuns(t *testing.T) {
 	dir := some(t)
 	ran(t, filepath.Join(dir, "again", "one-nats"), "one-nats", "nats", morning, result.Valid)
 	const table = `{"schema":"weir.suite/v1","suite":{"name":"small","title":"An article"},"started_at":"2026-03-04T05:06:07Z","rows":[{"row":"one","system":"nats","driver":"nats"},{"row":"one","system":"k","driver":"kafka"}]}`
-	if err := os.WriteFile(filepath.Join(dir, "again", "suite.json"), []byte(table), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "again", "suite.json"), []byte(table), 0o600))
 	x := opened(t, dir, filepath.Join(t.TempDir(), "i"))
 	row, err := x.Row(t.Context(), "again")
 	row.Touched = time.Time{}
@@ -230,9 +211,7 @@ func TestAListReadsNoRun(t *testing.T) {
 		t.Errorf("a second look found %+v, %v, and %d folders were read; want %+v and still %d", again, err, x.read, want, all)
 	}
 	ran(t, filepath.Join(dir, "new"), "new", "nats", morning, result.Valid)
-	if err := os.RemoveAll(filepath.Join(dir, "lone")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(dir, "lone")))
 	third, err := x.Sync(t.Context(), nil)
 	if want := (Synced{Runs: all, Read: 1, Gone: 1}); err != nil || !cmp.Equal(third, want) {
 		t.Errorf("after one run came and one went, a look found %+v, %v; want %+v", third, err, want)
@@ -249,29 +228,20 @@ func TestUnusableIndexIsRebuilt(t *testing.T) {
 		"empty":                 func(t *testing.T, file string) { _ = os.Truncate(file, 0) },
 		"cut in its first line": func(t *testing.T, file string) { _ = os.Truncate(file, 30) },
 		"broken": func(t *testing.T, file string) {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(file))(t)
 			for i := len(b) / 2; i < len(b); i++ {
 				b[i] = 0xff
 			}
-			if err := os.WriteFile(file, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, b, 0o600))
 		},
 		"of another folder": func(t *testing.T, file string) {
 			_ = os.Remove(file)
-			if err := opened(t, t.TempDir(), file).Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, opened(t, t.TempDir(), file).Close())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "i")
-			if err := opened(t, dir, file).Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, opened(t, dir, file).Close())
 			spoil(t, file)
 			x := opened(t, dir, file)
 			if found := dirs(t, x, Query{}); len(found) != 5 || x.read != 6 {
@@ -284,9 +254,7 @@ func TestUnusableIndexIsRebuilt(t *testing.T) {
 func TestForeignFileIsNotOverwritten(t *testing.T) {
 	for name, text := range map[string]string{"text": strings.Repeat("dear diary ", 20), "short": "x", "JSON of others": `{"schema":"other/v1"}`, "empty lines": "\n\n"} {
 		file := filepath.Join(t.TempDir(), "f")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		if _, err := Open(t.Context(), t.TempDir(), file); !errors.Is(err, ErrForeign) {
 			t.Errorf("%s: %v, want ErrForeign", name, err)
 		}
@@ -301,19 +269,14 @@ func TestSymlinksCannotEscapeFolder(t *testing.T) {
 	dir, secret := t.TempDir(), t.TempDir()
 	ran(t, filepath.Join(secret, "theirs"), "secret", "nats", morning, result.Valid)
 	ran(t, filepath.Join(dir, "mixed"), "mixed", "nats", morning, result.Valid)
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		os.Symlink(filepath.Join(secret, "theirs"), filepath.Join(dir, "linked")),
 		os.MkdirAll(filepath.Join(dir, "run"), 0o700),
 		os.Symlink(filepath.Join(secret, "theirs", result.FileResult), filepath.Join(dir, "run", result.FileResult)),
 		os.Symlink("/etc/passwd", filepath.Join(dir, "mixed", result.FileScenario)),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	x := opened(t, dir, filepath.Join(t.TempDir(), "i"))
-	l, err := x.List(t.Context(), Query{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(x.List(t.Context(), Query{}))(t)
 	for _, r := range l.Rows {
 		if r.Name == "secret" || r.Dir == "linked" {
 			t.Errorf("the list has %+v, which lies outside", r)
@@ -358,9 +321,7 @@ func BenchmarkListOfTenThousand(b *testing.B) {
 				if err != nil || len(l.Rows) == 0 {
 					b.Fatal(err, len(l.Rows))
 				}
-				if _, _, err := x.Choices(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				must.Two(x.Choices(b.Context()))(b)
 			}
 		})
 	}
@@ -373,9 +334,7 @@ func TestRecordsOutliveTheirFolders(t *testing.T) {
 	ran(t, filepath.Join(dir, "b"), "longer", "nats", morning.Add(time.Hour), result.Invalid)
 	settings := "name: nightly\nsystem: {driver: nats}\nload: {rate: 1000/s}\n"
 	environment := `{"schema":"weir.environment/v1","hosts":[{"hostname":"h1","cores":2}],"system":{"settings":{"sync":"` + strings.Repeat("x", 1000) + `"}}}`
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a", result.FileScenario), []byte(settings), 0o600), os.WriteFile(filepath.Join(dir, "a", result.FileEnvironment), []byte(environment), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(filepath.Join(dir, "a", result.FileScenario), []byte(settings), 0o600), os.WriteFile(filepath.Join(dir, "a", result.FileEnvironment), []byte(environment), 0o600)))
 	runs := func(x *Index) []compare.Run {
 		found, err := x.Runs(t.Context(), Query{Sort: "oldest"})
 		if err != nil || len(found.Unread) > 0 {
@@ -385,13 +344,8 @@ func TestRecordsOutliveTheirFolders(t *testing.T) {
 	}
 	x := opened(t, dir, file)
 	was := runs(x)
-	if err := os.RemoveAll(filepath.Join(dir, "b")); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Open(t.Context(), dir, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(dir, "b")))
+	again := must.Get(Open(t.Context(), dir, file))(t)
 	defer again.Close()
 	if diff := cmp.Diff(was, runs(again), cmp.Comparer(func(a, b unique.Handle[compare.Fact]) bool { return a == b })); diff != "" {
 		t.Errorf("reopened (-read +reopened):\n%s", diff)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirmq/weir/internal/chromium"
 	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -215,9 +216,7 @@ func TestInABrowserReloadKeepsFollowing(t *testing.T) {
 	b.do(chromedp.Reload())
 	b.says(`parseFloat(document.getElementById("at").textContent) >= 29`, "true")
 	for _, e := range []result.Event{{TNS: 4e9, Kind: "reconnect"}, {TNS: 20e9, Kind: "fault", Text: "paused"}, {TNS: 10e9, Kind: "phase", Text: "measure"}} {
-		if err := g.folder.AppendEvent(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.folder.AppendEvent(e))
 	}
 	b.says(`parseFloat(document.getElementById("at").textContent) < 21`, "true") // since the end of the warm-up
 	b.says(`[...document.querySelectorAll("#events li")].map(e => e.textContent).join("; ")`, "10.0 s  receiving: paused; 0.0 s  the measured window begins; -6.0 s  connected again")
@@ -241,9 +240,7 @@ func TestBrowserRunsNoHostileNames(t *testing.T) {
 		g := begins(t, filepath.Join(dir, "y"+strings.ReplaceAll(name, "/", "∕")))
 		g.second(10, 1000)
 		g.second(10, 1000)
-		if err := g.folder.AppendEvent(eventOf(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.folder.AppendEvent(eventOf(name)))
 	}
 	srv := serving(t, dir, Options{})
 	paths := []string{"/"}
@@ -303,14 +300,9 @@ func TestBrowserPublishedSearchMatchesList(t *testing.T) {
 	dir := several(t)
 	made{name: "outage", driver: "nats", slow: 1, at: morning, never: 60}.write(t, filepath.Join(dir, "outage"), 1)
 	rewrite(t, filepath.Join(dir, "slow"), `"status": "valid"`, `"status": "suspect"`)
-	x, err := index.Open(t.Context(), dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(index.Open(t.Context(), dir, ""))(t)
 	defer x.Close()
-	if _, err := x.Sync(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(x.Sync(t.Context(), nil))(t)
 	site, _ := published(t, dir)
 	b.do(chromedp.Navigate("file://" + filepath.Join(site, "index.html")))
 	listed := func(q index.Query) string {
@@ -476,9 +468,7 @@ func TestInABrowserPagesAreAccessible(t *testing.T) {
 	g := begins(t, filepath.Join(dir, "now"))
 	g.second(900, 100_000)
 	g.second(800, 90_000)
-	if err := errors.Join(g.folder.AppendEvent(eventOf("paused")), os.WriteFile(filepath.Join(g.dir, result.FileScenario), []byte("name: going\nmeasure: 1m\nslo: [e2e.p99 <= 1ms]\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(g.folder.AppendEvent(eventOf("paused")), os.WriteFile(filepath.Join(g.dir, result.FileScenario), []byte("name: going\nmeasure: 1m\nslo: [e2e.p99 <= 1ms]\n"), 0o600)))
 	suites := repeated(t)
 	site, _ := published(t, several(t))
 	suiteSite, _ := published(t, suites)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -33,14 +34,9 @@ type goingOn struct {
 // begins creates the folder of a run in progress.
 func begins(t testing.TB, dir string) *goingOn {
 	t.Helper()
-	f, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(result.Create(dir))(t)
 	g := &goingOn{t: t, folder: f, dir: dir}
-	if err := errors.Join(f.StartIntervals(time.Now(), "devel"), os.WriteFile(filepath.Join(dir, result.FileScenario), []byte("name: going\nsystem:\n  driver: chan\nload:\n  rate: 1000/s\nmeasure: 1m\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(f.StartIntervals(time.Now(), "devel"), os.WriteFile(filepath.Join(dir, result.FileScenario), []byte("name: going\nsystem:\n  driver: chan\nload:\n  rate: 1000/s\nmeasure: 1m\n"), 0o600)))
 	t.Cleanup(func() { _ = f.Close() })
 	return g
 }
@@ -77,14 +73,8 @@ type stream struct {
 func follows(t testing.TB, address string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, address, nil))(t)
+	resp := must.Get((&http.Transport{DisableKeepAlives: true}).RoundTrip(r))(t)
 	t.Cleanup(func() { cancel(); resp.Body.Close() })
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
 		b, _ := io.ReadAll(resp.Body)
@@ -148,9 +138,7 @@ func TestPageFollowsRunToEnd(t *testing.T) {
 	if diff := cmp.Diff(got, again); diff != "" {
 		t.Errorf("after a reload (-before +after):\n%s", diff)
 	}
-	if err := g.folder.AppendEvent(result.Event{TNS: 3e9, Kind: "hiccup", Text: "a pause\u202e", Count: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.folder.AppendEvent(result.Event{TNS: 3e9, Kind: "hiccup", Text: "a pause\u202e", Count: 2}))
 	g.ends()
 	var events []eventText
 	for {
@@ -182,21 +170,12 @@ func TestPageOfKilledRun(t *testing.T) {
 	for n := range 100 { // more than what is read of the file's end
 		iv := &measure.Interval{From: int64(n) * 1e9, To: int64(n+1) * 1e9}
 		iv.Counters[measure.Measure] = measure.Counters{Scheduled: 1000, Sent: 1000, Confirmed: 990, Received: 980, Failed: 1}
-		if err := g.folder.AppendProgress(sum.Add(iv)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.folder.AppendProgress(sum.Add(iv)))
 	}
-	if err := g.folder.AppendEvent(result.Event{TNS: 3e9, Kind: "injected", Text: "kill server-1", Count: 1}); err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(g.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.folder.AppendEvent(result.Event{TNS: 3e9, Kind: "injected", Text: "kill server-1", Count: 1}))
+	files := must.Get(os.ReadDir(g.dir))(t)
 	for _, f := range files {
-		if err := os.Chtimes(filepath.Join(g.dir, f.Name()), time.Time{}, time.Now().Add(-time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(filepath.Join(g.dir, f.Name()), time.Time{}, time.Now().Add(-time.Minute)))
 	}
 	srv := serving(t, dir, Options{})
 	for _, want := range []string{"it waits, or was killed", "At 100 s: offered 100,000, confirmed 99,000, delivered 98,000, failed 100, none known to be lost."} {
@@ -220,9 +199,7 @@ func TestPageOfKilledRun(t *testing.T) {
 	if want := (eventText{T: 3, Kind: "injected", Text: "fault: kill server-1", Name: "kill server-1", N: 1}); events[0] != want {
 		t.Errorf("the fault is %+v, want %+v", events[0], want)
 	}
-	if err := os.RemoveAll(g.dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(g.dir))
 	for ok := true; ok; {
 		if _, ok = s.next(); s.t.Context().Err() != nil {
 			t.Fatal("the stream continues without the folder")
@@ -234,9 +211,7 @@ func TestPageOfKilledRun(t *testing.T) {
 func TestPageShowsCountsAndObjectives(t *testing.T) {
 	dir := t.TempDir()
 	g := begins(t, filepath.Join(dir, "now"))
-	if err := os.WriteFile(filepath.Join(g.dir, result.FileScenario), []byte("name: going\nwarmup: 2s\nmeasure: 1m\nslo: [\"e2e.p99 <= 5ms\", \"lost == 0\", \"e2e.service.p99 <= 500us\"]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(g.dir, result.FileScenario), []byte("name: going\nwarmup: 2s\nmeasure: 1m\nslo: [\"e2e.p99 <= 5ms\", \"lost == 0\", \"e2e.service.p99 <= 500us\"]\n"), 0o600))
 	srv := serving(t, dir, Options{})
 	if status, _, body := get(t, srv.URL+"/live?dir=now", nil); status != 200 || !strings.Contains(body, `data-warmup="2" data-length="60"`) || !strings.Contains(html.UnescapeString(body), "lost == 0") {
 		t.Errorf("status %d: %s", status, body)
@@ -245,9 +220,7 @@ func TestPageShowsCountsAndObjectives(t *testing.T) {
 	var sum result.Progress
 	iv := &measure.Interval{To: 1e9, Backlog: measure.Backlog{{Missing: 9, Passed: 4}}}
 	iv.Counters[measure.Measure].Scheduled, iv.Counters[measure.Measure].Failed, iv.Counters[measure.Measure].Dropped = 100, 3, 2
-	if err := g.folder.AppendProgress(sum.Add(iv)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.folder.AppendProgress(sum.Add(iv)))
 	var counts []counted
 	var kept []objective
 	for ended := false; !ended; {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -21,16 +22,10 @@ import (
 // that vary by a few percent.
 func BenchmarkTenThousandRuns(b *testing.B) {
 	const runs, series = 10_000, 12
-	text, err := os.ReadFile("../view/testdata/valid.json")
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../view/testdata/valid.json"))(b)
 	dir := b.TempDir()
 	for i := range runs {
-		r, err := result.Unmarshal(text)
-		if err != nil {
-			b.Fatal(err)
-		}
+		r := must.Get(result.Unmarshal(text))(b)
 		r.Run.Name, r.Run.ID = fmt.Sprint("night-", i%series), fmt.Sprint(i)
 		r.Run.StartedAt = morning.Add(time.Duration(i) * time.Hour).Format(time.RFC3339Nano)
 		for _, d := range []*result.Dist{r.Latency.Send.Response, r.Latency.E2E.Response} {
@@ -39,20 +34,13 @@ func BenchmarkTenThousandRuns(b *testing.B) {
 				p.NS += p.NS * int64(i*7919%101) / 2000
 			}
 		}
-		f, err := result.Create(filepath.Join(dir, r.Run.Name, fmt.Sprintf("%04d", i/series)))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := errors.Join(f.WriteResult(r), f.Close()); err != nil {
-			b.Fatal(err)
-		}
+		f := must.Get(result.Create(filepath.Join(dir, r.Run.Name, fmt.Sprintf("%04d", i/series))))(b)
+		must.Do(b, errors.Join(f.WriteResult(r), f.Close()))
 	}
 	processor := func(b *testing.B, f func()) {
 		var before, after syscall.Rusage
 		used := func(of *syscall.Rusage) time.Duration {
-			if err := syscall.Getrusage(syscall.RUSAGE_SELF, of); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, of))
 			return time.Duration(of.Utime.Nano() + of.Stime.Nano())
 		}
 		began := used(&before)
@@ -61,13 +49,8 @@ func BenchmarkTenThousandRuns(b *testing.B) {
 		b.ReportMetric(float64(after.Maxrss)/1024, "peak-MiB")
 	}
 	open := func(b *testing.B, file string) *index.Index {
-		x, err := index.Open(b.Context(), dir, file)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := x.Sync(b.Context(), nil); err != nil {
-			b.Fatal(err)
-		}
+		x := must.Get(index.Open(b.Context(), dir, file))(b)
+		must.Get(x.Sync(b.Context(), nil))(b)
 		return x
 	}
 	b.Run("first look", func(b *testing.B) {
@@ -82,9 +65,7 @@ func BenchmarkTenThousandRuns(b *testing.B) {
 	b.Run("look for new runs", func(b *testing.B) {
 		processor(b, func() {
 			for b.Loop() {
-				if _, err := x.Sync(b.Context(), nil); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(x.Sync(b.Context(), nil))(b)
 			}
 		})
 	})

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -104,9 +105,7 @@ func TestPublishSaysWhatIsCapped(t *testing.T) {
 	for i := range mostPages + 2 {
 		search := filepath.Join(dir, fmt.Sprint(i))
 		text := `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"answer":{"stop":"found"}}`
-		if err := errors.Join(os.Mkdir(search, 0o700), os.WriteFile(filepath.Join(search, "capacity.json"), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Mkdir(search, 0o700), os.WriteFile(filepath.Join(search, "capacity.json"), []byte(text), 0o600)))
 	}
 	if _, said := published(t, dir); said.Pages != mostPages || fmt.Sprint(said.Skipped) != "[searches: 2 more (at most 200 have a page)]" {
 		t.Errorf("published %+v", said)
@@ -118,18 +117,13 @@ func TestPublishedMarkdownLeadsToItsPages(t *testing.T) {
 	dir := repeated(t)
 	made{"probe", "nats", 1, morning, 0, 0}.write(t, filepath.Join(dir, "search", "01"), 7)
 	text := `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"probes":[{"rate_per_s":1000,"judgement":"passed","dir":"01","of":"send","p99_ns":2000000}],"answer":{"pass_per_s":1000,"stop":"found"}}`
-	if err := os.WriteFile(filepath.Join(dir, "search", "capacity.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "search", "capacity.json"), []byte(text), 0o600))
 	made{"[a](http://x) <b>|", "nats", 1, morning, 0, 0}.write(t, filepath.Join(dir, "README"), 8)
 	site, said := publishedAs(t, dir, true)
 	if said.Pages != 6 || len(said.Skipped) > 0 {
 		t.Errorf("published %+v, want four runs, a search and a suite", said)
 	}
-	files, err := os.ReadDir(site)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(site))(t)
 	for _, f := range files {
 		for _, m := range regexp.MustCompile(`[^\\]\]\(([^)]+)\)`).FindAllStringSubmatch(fileOf(t, site, f.Name()), -1) {
 			if _, err := os.Stat(filepath.Join(site, m[1])); err != nil {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -63,13 +64,8 @@ func (m made) write(t testing.TB, dir string, seed uint64) {
 	for i := range 3 {
 		r.Intervals = append(r.Intervals, result.Interval{TS: float64(i), Sent: 300, Confirmed: 300})
 	}
-	f, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.WriteResult(r), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(result.Create(dir))(t)
+	must.Do(t, errors.Join(f.WriteResult(r), f.Close()))
 }
 
 // series writes n runs below dir.
@@ -86,13 +82,8 @@ func series(t testing.TB, dir string, n int, m made) {
 func serving(t testing.TB, dir string, o Options) *httptest.Server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	x, err := index.Open(ctx, dir, filepath.Join(t.TempDir(), "i"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.Sync(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(index.Open(ctx, dir, filepath.Join(t.TempDir(), "i")))(t)
+	must.Get(x.Sync(ctx, nil))(t)
 	o.Index, o.Weir, o.Log = x, "devel", slog.New(slog.DiscardHandler)
 	s := New(ctx, o)
 	srv := httptest.NewServer(s.Handler())
@@ -110,23 +101,14 @@ func serving(t testing.TB, dir string, o Options) *httptest.Server {
 // get returns what the server answers.
 func get(t testing.TB, address string, change func(*http.Request)) (status int, head http.Header, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil))(t)
 	if change != nil {
 		change(r)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	resp, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(transport.RoundTrip(r))(t)
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, resp.Header, string(b)
 }
 
@@ -138,9 +120,7 @@ func several(t testing.TB) string {
 	series(t, filepath.Join(dir, "slow"), 5, made{"slow", "kafka", 2, morning.Add(time.Hour), 0, 0})
 	search := filepath.Join(dir, "search")
 	text := `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"probes":[{"rate_per_s":1000,"judgement":"passed","dir":"01"}],"answer":{"pass_per_s":1000,"fail_per_s":1100,"stop":"found"}}`
-	if err := errors.Join(os.Mkdir(search, 0o700), os.WriteFile(filepath.Join(search, "capacity.json"), []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(search, 0o700), os.WriteFile(filepath.Join(search, "capacity.json"), []byte(text), 0o600)))
 	return dir
 }
 
@@ -149,16 +129,10 @@ func published(t testing.TB, dir string) (string, Published) { return publishedA
 
 func publishedAs(t testing.TB, dir string, markdown bool) (string, Published) {
 	t.Helper()
-	x, err := index.Open(t.Context(), dir, filepath.Join(t.TempDir(), "i"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(index.Open(t.Context(), dir, filepath.Join(t.TempDir(), "i")))(t)
 	defer x.Close()
 	site := filepath.Join(t.TempDir(), "site")
-	said, err := New(t.Context(), Options{Index: x, Weir: "devel", Log: slog.New(slog.DiscardHandler)}).Publish(t.Context(), site, markdown)
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := must.Get(New(t.Context(), Options{Index: x, Weir: "devel", Log: slog.New(slog.DiscardHandler)}).Publish(t.Context(), site, markdown))(t)
 	return site, said
 }
 
@@ -167,14 +141,10 @@ func TestPublishNamesWhatItLeavesOut(t *testing.T) {
 	dir := t.TempDir()
 	made{"one", "nats", 1, morning, 0, 0}.write(t, filepath.Join(dir, "good"), 1)
 	for file, text := range map[string]string{"half/result.json": `{"schema":"weir.result/v1",`, "newer/result.json": `{"schema":"weir.result/v9"}`, "cap/capacity.json": `{"schema":"weir.capacity/v9"}`} {
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Mkdir(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)))
 	}
 	locked := filepath.Join(dir, "locked")
-	if err := os.Mkdir(locked, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(locked, 0))
 	want := []string{"half: ", "newer: result.json: written by a newer weir", "cap: capacity.json: schema"}
 	if f, err := os.Open(locked); err != nil { // not root
 		want = append([]string{"locked: permission denied"}, want...)
@@ -198,9 +168,7 @@ func TestPublishNamesWhatItLeavesOut(t *testing.T) {
 func TestPublishedLinksResolve(t *testing.T) {
 	dir := several(t)
 	series(t, filepath.Join(dir, "alike"), 5, made{"slow", "kafka", 3, morning.Add(2 * time.Hour), 0, 0})
-	if err := os.RemoveAll(filepath.Join(dir, "fast", "r12")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(dir, "fast", "r12")))
 	site, said := published(t, dir)
 	if len(said.Skipped) > 0 || said.Left > 0 || said.Pages < 21+3+1+1 {
 		t.Errorf("published %+v", said)
@@ -222,10 +190,7 @@ func TestPublishedLinksResolve(t *testing.T) {
 	if err != nil || pages != said.Pages+1 {
 		t.Errorf("%d pages and the list, and there are %d files, %v", said.Pages, pages, err)
 	}
-	b, err := os.ReadFile(filepath.Join(site, "index.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(site, "index.html")))(t)
 	for _, want := range []string{"<h2>Runs of a folder beside each other</h2>", "<h2>Systems</h2>", `href="history/nats-`, `href="run/fast-r01-`, "<h2>Searches for a capacity</h2>", `"driver":"kafka"`, "script-src 'sha256-"} {
 		if !strings.Contains(html.UnescapeString(string(b)), want) {
 			t.Errorf("the list lacks %q", want)
@@ -234,16 +199,11 @@ func TestPublishedLinksResolve(t *testing.T) {
 }
 
 func TestPublishRejectsExistingFolder(t *testing.T) {
-	x, err := index.Open(t.Context(), several(t), filepath.Join(t.TempDir(), "i"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(index.Open(t.Context(), several(t), filepath.Join(t.TempDir(), "i")))(t)
 	defer x.Close()
 	parent := t.TempDir()
 	site := filepath.Join(parent, "site")
-	if err := errors.Join(os.Mkdir(site, 0o700), os.WriteFile(filepath.Join(site, "mine"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(site, 0o700), os.WriteFile(filepath.Join(site, "mine"), nil, 0o600)))
 	if _, err := New(t.Context(), Options{Index: x, Log: slog.New(slog.DiscardHandler)}).Publish(t.Context(), site, false); err == nil {
 		t.Error("pages are written over a folder that is there")
 	}
@@ -321,9 +281,7 @@ func TestASeriesIsOneRow(t *testing.T) {
 	}
 	made{name: "probe", driver: "nats", slow: 1, at: morning}.write(t, filepath.Join(dir, "search", "01"), 7)
 	text := `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"probes":[{"rate_per_s":1000,"judgement":"passed","dir":"01"}],"answer":{"pass_per_s":1000,"stop":"found"}}`
-	if err := os.WriteFile(filepath.Join(dir, "search", "capacity.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "search", "capacity.json"), []byte(text), 0o600))
 	srv := serving(t, dir, Options{})
 	_, _, body := get(t, srv.URL+"/", nil)
 	rows := strings.Count(body, `<th scope="row"`)
@@ -346,10 +304,7 @@ func TestASeriesIsOneRow(t *testing.T) {
 func TestAnEmptyFolderSaysSo(t *testing.T) {
 	_, _, body := get(t, serving(t, t.TempDir(), Options{}).URL+"/", nil)
 	site, _ := published(t, t.TempDir())
-	index, err := os.ReadFile(filepath.Join(site, "index.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must.Get(os.ReadFile(filepath.Join(site, "index.html")))(t)
 	for _, page := range []string{body, string(index)} {
 		if !strings.Contains(page, "There is no run here yet.") {
 			t.Errorf("the page of no runs:\n%s", afterStyle(page))
@@ -359,10 +314,7 @@ func TestAnEmptyFolderSaysSo(t *testing.T) {
 
 // While weir reads a folder for the first time, the page does not say that it is empty, and loads itself again.
 func TestAFirstVisitWaitsForTheList(t *testing.T) {
-	x, err := index.Open(t.Context(), several(t), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(index.Open(t.Context(), several(t), ""))(t)
 	defer x.Close()
 	s := New(t.Context(), Options{Index: x, Log: slog.New(slog.DiscardHandler)})
 	s.look.going = make(chan struct{}) // a look that does not end
@@ -381,9 +333,7 @@ func TestUnreadableRunsSaySo(t *testing.T) {
 	dir := t.TempDir()
 	series(t, dir, 3, made{"r", "nats", 1, morning, 0, 0})
 	for run, content := range map[string]string{"r01": `{"schema": "weir.result/v9"}`, "r02": `{"schema": "weir.result/v1",`} {
-		if err := os.WriteFile(filepath.Join(dir, run, result.FileResult), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, run, result.FileResult), []byte(content), 0o600))
 	}
 	begins(t, filepath.Join(dir, "now"))
 	why := []string{"written by a newer weir", "cut short: it ends within its JSON", "result.json: line 1", "(copy the folder again from where weir wrote it)"}
@@ -571,16 +521,13 @@ func TestAServerWritesNothingIntoTheFolder(t *testing.T) {
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
-	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		st, err := d.Info()
 		_, _ = fmt.Fprintln(&b, p, st.Size(), st.ModTime())
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return b.String()
 }

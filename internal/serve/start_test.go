@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // starter runs a shell in place of weir: it accepts scenarios without the word bad, and a run creates its
@@ -35,24 +37,15 @@ while :; do sleep 0.05; done`
 // post sends a form with the token.
 func post(t *testing.T, srv *httptest.Server, path string, form url.Values, change func(*http.Request)) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+path, strings.NewReader(form.Encode())))(t)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Authorization", "Bearer letmein")
 	if change != nil {
 		change(r)
 	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get((&http.Transport{DisableKeepAlives: true}).RoundTrip(r))(t)
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(b)
 }
 
@@ -171,9 +164,7 @@ func TestATokenIsReadFromItsFile(t *testing.T) {
 		strings.Repeat("t", 20) + "\n": true, strings.Repeat("t", 200): true,
 		strings.Repeat("t", 19): false, strings.Repeat("t", 201): false, strings.Repeat("t", 20) + " t": false,
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		token, err := ReadToken(file)
 		if ok && (err != nil || token != strings.TrimSpace(text)) || !ok && err == nil {
 			t.Errorf("%q: %q, %v", text, token, err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // repeated is a folder of a suite with two runs, of which one is no longer there, and one that gave no figures.
@@ -18,9 +20,7 @@ func repeated(t testing.TB) string {
 {"row":"one","system":"nats","driver":"nats","dir":"one-nats","verdict":"valid","differs":[],"figures":[{"figure":"e2e.p50","unit":"ns","value":2000000,"published":{"value":1000000,"text":"1 ms"}}]},
 {"row":"two","system":"nats","driver":"nats","dir":"gone","verdict":"suspect","differs":[],"figures":[{"figure":"e2e.p50","unit":"ns","value":3000000}]},
 {"row":"one","system":"../apart","driver":"chan","dir":"../../etc/passwd","verdict":"valid","differs":[],"figures":[{"figure":"e2e.p50","unit":"ns","value":1}]}]}`
-	if err := os.WriteFile(filepath.Join(dir, "again", "suite.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "again", "suite.json"), []byte(text), 0o600))
 	return dir
 }
 
@@ -80,9 +80,7 @@ func TestStoredResultsArePublished(t *testing.T) {
 func TestUnreadableSuitesSaySo(t *testing.T) {
 	dir := t.TempDir()
 	for file, text := range map[string]string{"half/suite.json": `{"schema":"weir.suite/v1",`, "newer/suite.json": `{"schema":"weir.suite/v9"}`, "empty/suite.json": `{"schema":"weir.suite/v1"}`} {
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Mkdir(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)))
 	}
 	srv := serving(t, dir, Options{})
 	_, _, list := get(t, srv.URL+"/", nil)
@@ -103,10 +101,7 @@ func TestUnreadableSuitesSaySo(t *testing.T) {
 // fileOf reads a file of a site.
 func fileOf(t *testing.T, site, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(site, filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(site, filepath.FromSlash(name))))(t)
 	return string(b)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/selftest"
 	"github.com/weirmq/weir/internal/view/layout"
 )
@@ -14,14 +15,9 @@ import (
 // TestThePageOnAccuracyIsUpToDate keeps docs/accuracy.md in step with the code and the stored figures:
 // make accuracy measures them.
 func TestThePageOnAccuracyIsUpToDate(t *testing.T) {
-	text, err := os.ReadFile("../../docs/results/accuracy.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/results/accuracy.json"))(t)
 	var c selftest.Calibration
-	if err := json.Unmarshal(text, &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &c))
 	p := new(layout.Page)
 	Accuracy(p, &c)
 	got := layout.Markdown{}.Page(p)

@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/weirmq/weir/internal/chromium"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -48,9 +49,7 @@ func browserOf(t *testing.T) context.Context {
 			t.Errorf("the browser complains: %s", w)
 		}
 	})
-	if err := chromedp.Run(ctx, log.Enable()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, log.Enable()))
 	return ctx
 }
 
@@ -58,12 +57,8 @@ func browserOf(t *testing.T) context.Context {
 func seenAs(t *testing.T, ctx context.Context, page string, width int64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := chromedp.Run(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate("file://"+path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(page), 0o644))
+	must.Do(t, chromedp.Run(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate("file://"+path)))
 }
 
 // asked evaluates an expression on the page.
@@ -106,9 +101,7 @@ func press(t *testing.T, ctx context.Context, places ...[2]float64) {
 		}
 		actions = append(actions, mouse(input.MouseReleased, places[len(places)-1]))
 	}
-	if err := chromedp.Run(ctx, actions...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, actions...))
 }
 
 // explored is the page of a 12-second run with everything a page can have, and the latencies of each
@@ -120,13 +113,8 @@ func explored(t *testing.T) (Entry, []*measure.Counts) {
 {"t_ns":5000000000,"kind":"hiccup","text":"not woken","duration_ns":250000000}
 {"t_ns":7000000000,"kind":"fault","text":"stop"}
 `
-	if err := os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(events), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewCourse(new(result.Result), length(12), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(events), 0o644))
+	c := must.Get(NewCourse(new(result.Result), length(12), dir))(t)
 	e := run(t, "jetstream-500")
 	e.Course = c
 	e.Result.Verdict.SLO = []result.SLO{{Expr: "e2e.p99 <= 3ms", Status: result.Fail}}
@@ -214,10 +202,7 @@ func TestBrowserSelectionCountsMissingMessages(t *testing.T) {
 	dir, came := outage(t, 500)
 	e := run(t, "jetstream-500")
 	e.Result.Run.WarmUpS = new(2.0)
-	c, err := NewCourse(e.Result, length(12), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCourse(e.Result, length(12), dir))(t)
 	e.Course = c
 	seenAs(t, ctx, html1(t, e, Options{}), 1280)
 	const chart = "c-e2e-time"
@@ -271,9 +256,7 @@ func TestBrowserPageKeyboardNavigation(t *testing.T) {
 	asked[bool](t, ctx, `(() => { document.getElementById("c-e2e-time-d").closest("svg").focus(); return true })()`)
 	keys := func(key string, modifiers ...input.Modifier) {
 		t.Helper()
-		if err := chromedp.Run(ctx, chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, chromedp.Run(ctx, chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...))))
 	}
 	for range 20 {
 		keys(kb.ArrowRight)
@@ -305,9 +288,7 @@ func TestBrowserDoesNotExecuteHostileNames(t *testing.T) {
 	e.Course.marks = append(e.Course.marks, happening{at: 3, kind: evil, text: evil, count: 1})
 	seenAs(t, ctx, html1(t, e, Options{}), 1280)
 	asked[bool](t, ctx, `(() => { for (const d of document.querySelectorAll("details")) d.open = true; return true })()`)
-	if err := chromedp.Run(ctx, chromedp.WaitReady("#c-host0-cpu-d", chromedp.ByQuery)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, chromedp.WaitReady("#c-host0-cpu-d", chromedp.ByQuery)))
 	x, y := whereAt(t, ctx, "c-host0-cpu", e.Course, 4.5)
 	press(t, ctx, [2]float64{x, y})
 	if got := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.Contains(got, evil) {
@@ -321,15 +302,11 @@ func TestBrowserDoesNotExecuteHostileNames(t *testing.T) {
 func TestAPageIsWholeWithoutScripts(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
-	if err := chromedp.Run(ctx, emulation.SetScriptExecutionDisabled(true)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, emulation.SetScriptExecutionDisabled(true)))
 	e, _ := explored(t)
 	seenAs(t, ctx, html1(t, e, Options{}), 1280)
 	var columns, figures string
-	if err := chromedp.Run(ctx, chromedp.OuterHTML(`figure:nth-last-of-type(1)`, &figures), chromedp.OuterHTML("main", &columns)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, chromedp.OuterHTML(`figure:nth-last-of-type(1)`, &figures), chromedp.OuterHTML("main", &columns)))
 	if !strings.Contains(columns, `class="column"`) || strings.Contains(columns, "aria-pressed") {
 		t.Error("without scripts the charts have no values, or a script ran")
 	}
@@ -387,9 +364,7 @@ func TestPageDataMatchesItsCharts(t *testing.T) {
 		}
 		Data struct{ E2E, Send packed }
 	}
-	if err := json.Unmarshal([]byte(m[1]), &data); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(m[1]), &data))
 	found := false
 	for _, c := range data.Charts {
 		if !strings.Contains(page, `<title id="`+c.ID+`-t">`) {
@@ -430,9 +405,7 @@ func TestBrowserBuildsChartsWhenOpened(t *testing.T) {
 		t.Errorf("%d charts of a closed run are built", n)
 	}
 	asked[bool](t, ctx, `(() => { [...document.querySelectorAll("details")].forEach(d => d.open = true); return true })()`)
-	if err := chromedp.Run(ctx, chromedp.WaitReady("#c1-send-d", chromedp.ByQuery)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, chromedp.WaitReady("#c1-send-d", chromedp.ByQuery)))
 	if n := asked[int](t, ctx, `document.querySelectorAll("template, p.later").length`); n != 0 {
 		t.Errorf("%d charts of open runs are not built", n)
 	}
@@ -440,9 +413,7 @@ func TestBrowserBuildsChartsWhenOpened(t *testing.T) {
 		t.Error("a line over time is not drawn")
 	}
 	asked[bool](t, ctx, `(() => { document.getElementById("c1-send-d").closest("svg").focus(); return true })()`)
-	if err := chromedp.Run(ctx, chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight)))
 	if tip := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.Contains(tip, "response ") || !strings.Contains(tip, " of ") {
 		t.Errorf("the values by key are %q; want a percentile with its samples", tip)
 	}
@@ -457,9 +428,7 @@ func TestBrowserBuildsChartsWhenOpened(t *testing.T) {
 		document.getElementById("c1-send-d").closest("figure").querySelector(".save button:last-child").click();
 		return true;
 	})()`)
-	if err := chromedp.Run(ctx, chromedp.Poll(`window.saved.length === 4`, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, chromedp.Poll(`window.saved.length === 4`, nil)))
 	all := asked[string](t, ctx, `saved.sort().join("\n")`)
 	for _, want := range []string{"image/png", "image/svg+xml <svg", "text/csv series,from_s,to_s,ns\np50,0,1,", "text/csv series,percentile,ns,low_ns,high_ns,samples,says\nresponse,50,"} {
 		if !strings.Contains(all, want) {
@@ -475,26 +444,20 @@ func TestBrowserZoomIsInTheAddress(t *testing.T) {
 	e, _ := explored(t)
 	seenAs(t, ctx, html1(t, e, Options{}), 1280)
 	asked[bool](t, ctx, `(() => { document.getElementById("c-e2e-time-d").closest("svg").focus(); return true })()`)
-	if err := chromedp.Run(ctx, chromedp.KeyEvent("e"), chromedp.KeyEvent("e")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, chromedp.KeyEvent("e"), chromedp.KeyEvent("e")))
 	if tip := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.Contains(tip, "fault: stop") {
 		t.Errorf("the second event by key is %q", tip)
 	}
 	if n := asked[int](t, ctx, `document.querySelectorAll(".cursor:not(.off)").length`); n < 3 {
 		t.Errorf("%d charts have the cursor; want all over time", n)
 	}
-	if err := chromedp.Run(ctx, chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(input.ModifierShift)), chromedp.KeyEvent(kb.Enter)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(input.ModifierShift)), chromedp.KeyEvent(kb.Enter)))
 	hash := asked[string](t, ctx, `location.hash`)
 	if !regexp.MustCompile(`^#t=[\d.]+,[\d.]+$`).MatchString(hash) {
 		t.Fatalf("zoomed in, the address ends with %q", hash)
 	}
 	asked[bool](t, ctx, `(() => { location.reload(); return true })()`)
-	if err := chromedp.Run(ctx, chromedp.WaitReady("svg.zoomed", chromedp.ByQuery)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, chromedp.WaitReady("svg.zoomed", chromedp.ByQuery)))
 	if got := asked[string](t, ctx, `location.hash`); got != hash {
 		t.Errorf("opened again the address ends with %q; want %q", got, hash)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"
@@ -26,9 +27,7 @@ func TestCapacityPlottedOverLoad(t *testing.T) {
 		Answer: capacity.Answered{PassPerS: 1000, FailPerS: 2000, Stop: capacity.Found},
 	}
 	var b bytes.Buffer
-	if err := (&Search{Report: r}).HTML(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (&Search{Report: r}).HTML(&b))
 	page := b.String()
 	mentions(t, page,
 		"Capacity under send.p99 &lt;= 5ms, lost == 0", "1,000/s met every objective, 2,000/s did not", `<svg class="chart"`,

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -63,9 +64,7 @@ func TestDayLongRunMakesUsablePage(t *testing.T) {
 		events = append(events, result.Event{TNS: int64(i) * 1e9, Kind: "gc", Text: "1 cycles, longest stop 98.304µs"})
 	}
 	course := newCourse(0, intervals, own, day)
-	if err := course.happened(eachEvent(events)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, course.happened(eachEvent(events)))
 	e := run(t, "jetstream-500")
 	e.Course = course
 	page := html1(t, e, Options{})
@@ -106,20 +105,15 @@ func TestMissingSecondIsChartGap(t *testing.T) {
 func TestTimesCountFromEndOfWarmUp(t *testing.T) {
 	t.Parallel()
 	dir, _ := outage(t, 50)
-	if err := os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(`{"schema": "weir.events/v1"}
+	must.Do(t, os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(`{"schema": "weir.events/v1"}
 {"t_ns":7000000000,"kind":"fault","text":"kill"}
 {"t_ns":1000000000,"kind":"reconnect","text":"in the warm-up"}
-`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+`), 0o644))
 	e := run(t, "jetstream-500")
 	e.Result.Run.WarmUpS = new(2.0)
 	in := length(12)
 	in[7].Received = 3 // after the fault
-	c, err := NewCourse(e.Result, in, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCourse(e.Result, in, dir))(t)
 	e.Course = c
 	if p := c.tracks["received"].points[7]; p.X != 5 || p.Wide != 1 || p.Y != 3 {
 		t.Errorf("the second after the fault is %+v; want a step from 5 to 6 s", p)
@@ -179,9 +173,7 @@ func TestCrowdedEventsAreMerged(t *testing.T) {
 	for i := range 30 {
 		events = append(events, result.Event{TNS: 5e9, Kind: fmt.Sprint("kind", i), Count: 2})
 	}
-	if err := c.happened(eachEvent(events)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.happened(eachEvent(events)))
 	var got []string
 	for _, m := range c.marks {
 		if !strings.HasPrefix(m.kind, "kind") {
@@ -207,13 +199,8 @@ func TestCrowdedEventsAreMerged(t *testing.T) {
 func TestCourseIsReadFromFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
-	f, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.StartIntervals(time.Unix(1_767_323_045, 0), "v0"); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(result.Create(dir))(t)
+	must.Do(t, f.StartIntervals(time.Unix(1_767_323_045, 0), "v0"))
 	late := new(measure.Counts)
 	late.Add(77, 1)
 	for i := range 3 {
@@ -221,9 +208,7 @@ func TestCourseIsReadFromFolder(t *testing.T) {
 		in.Kinds[measure.SendLateness][measure.WarmUp].Add(1000, 6)
 		in.Kinds[measure.SendLateness][measure.Measure].Add(2000, 1+uint64(i))
 		in.Kinds[measure.SendBlocked][measure.Measure].Add(int64(i), 1)
-		if err := f.AppendInterval(in); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.AppendInterval(in))
 	}
 	for _, err := range []error{
 		f.AppendCensored(measure.SendLateness, measure.Measure, 0, 90e9, late),
@@ -255,16 +240,12 @@ func TestCourseIsReadFromFolder(t *testing.T) {
 
 	// Without the logs the seconds of result.json are used; damaged ones are reported.
 	for _, name := range []string{result.FileIntervals, result.FileEvents} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(filepath.Join(dir, name)))
 	}
 	if c, err = NewCourse(new(result.Result), length(3), dir); err != nil || len(c.tracks["sent"].points) != 3 {
 		t.Errorf("without logs: %v, %+v", err, c)
 	}
-	if err := os.WriteFile(filepath.Join(dir, result.FileIntervals), []byte("Tag=x,1"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, result.FileIntervals), []byte("Tag=x,1"), 0o644))
 	if c, err = NewCourse(new(result.Result), length(3), dir); err == nil || len(c.tracks["sent"].points) != 3 {
 		t.Errorf("with a torn log: %v, %+v", err, c)
 	}

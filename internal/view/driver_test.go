@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/drivers/standard"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -28,10 +29,7 @@ func TestEveryCapabilityIsShown(t *testing.T) {
 		p, q := new(layout.Page), new(layout.Page)
 		one.Show(p)
 		l.ShowFull(q)
-		b, err := json.Marshal(one)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(one))(t)
 		return narrow.Page(p), one.Markdown(), narrow.Page(q), string(b)
 	}
 	text, markdown, list, asJSON := shown(driver.Capabilities{})
@@ -104,10 +102,7 @@ func TestTheFeaturesAreOnEveryPage(t *testing.T) {
 	p, q := new(layout.Page), new(layout.Page)
 	one.Show(p)
 	l.ShowFull(q)
-	b, err := json.Marshal(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(l))(t)
 	for _, text := range map[string]string{
 		"page": narrow.Page(p), "list": narrow.Page(q), "Markdown of it": one.Markdown(), "Markdown of the list": l.Markdown(), "JSON": string(b),
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -19,18 +20,12 @@ func write(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		if strings.HasSuffix(name, "/") {
-			if err := os.MkdirAll(path, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(path, 0o755))
 			continue
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }
@@ -41,13 +36,8 @@ const head = `{"schema": "weir.result/v1", "verdict": {"status": "valid"}, "syst
 func killed(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "r")
-	f, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.StartIntervals(time.Unix(1_767_323_045, 0), "v0"); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(result.Create(dir))(t)
+	must.Do(t, f.StartIntervals(time.Unix(1_767_323_045, 0), "v0"))
 	in := &measure.Interval{From: 1e9, To: 2e9}
 	in.Kinds[measure.SendResponse][measure.Measure].Add(1000, 1200)
 	in.Kinds[measure.E2EResponse][measure.Measure].Add(1000, 1100)
@@ -59,13 +49,8 @@ func killed(t *testing.T) string {
 		}
 	}
 	for _, name := range []string{result.FileIntervals, result.FileEvents} {
-		file, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := file.WriteString("{torn"); err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0))(t)
+		must.Get(file.WriteString("{torn"))(t)
 		file.Close()
 	}
 	return dir

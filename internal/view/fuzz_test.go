@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
@@ -24,10 +25,7 @@ func FuzzShow(f *testing.F) {
 		f.Fatalf("no inputs: %v", err)
 	}
 	for _, in := range inputs {
-		b, err := os.ReadFile(in)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(in))(f)
 		f.Add(b, []byte("weir: 1\nload: {rate: 1/s}\n"), uint8(80))
 	}
 	f.Add([]byte(`{"schema": "weir.result/v1", "run": {"name": "\u001b[31m\n| x"}, "verdict": {"slo": [{"expr": "e2e.p99 <= 1s"}]}}`), []byte("a: [1, {b: c}]"), uint8(0))
@@ -89,10 +87,7 @@ func TestNoChangedResultPanics(t *testing.T) {
 	var root any
 	tried, taken := 0, 0
 	try := func() {
-		b, err := json.Marshal(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(root))(t)
 		// One after the other: under the race detector some are enough.
 		if tried++; tried%10 != 0 && needs.Less() {
 			return
@@ -124,14 +119,9 @@ func TestNoChangedResultPanics(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"fleet", "request"} {
-		whole, err := os.ReadFile("testdata/" + name + ".json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Get(os.ReadFile("testdata/" + name + ".json"))(t)
 		root = nil
-		if err := json.Unmarshal(whole, &root); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(whole, &root))
 		walk(root)
 	}
 	t.Logf("%d results, %d were shown", tried, taken)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -16,9 +17,7 @@ func placed(t *testing.T) Place {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"a/1", "a/2", "b", "c,d"} {
-		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS("../../result/testdata/v1/jetstream")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(filepath.Join(dir, name), os.DirFS("../../result/testdata/v1/jetstream")))
 	}
 	return Place(dir)
 }
@@ -49,9 +48,7 @@ func TestRunsKeepUserGivenNames(t *testing.T) {
 
 func TestReadOnceReportsAllErrors(t *testing.T) {
 	at := placed(t)
-	if err := os.Remove(at.Path("b/events.jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(at.Path("b/events.jsonl")))
 	entries, lacks, bad := at.Read([]string{"b", "a", "a/1", "", "x", "nats://u:hush@h"}, Loading{})
 	var names, wrong []string
 	for _, e := range entries {

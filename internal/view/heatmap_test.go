@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -39,13 +40,8 @@ func TestHeatmapBucketsAreOrderedAndNarrow(t *testing.T) {
 func logged(t testing.TB, seconds, each int) (dir string, all []*measure.Counts) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "r")
-	f, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.StartIntervals(time.Unix(1_767_323_045, 0), "v0"); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(result.Create(dir))(t)
+	must.Do(t, f.StartIntervals(time.Unix(1_767_323_045, 0), "v0"))
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range seconds {
 		in := &measure.Interval{From: int64(i) * 1e9, To: int64(i+1) * 1e9}
@@ -61,13 +57,9 @@ func logged(t testing.TB, seconds, each int) (dir string, all []*measure.Counts)
 			in.Kinds[measure.E2EService][phase].Add(v/2, 1) // which is not to be taken
 		}
 		all = append(all, c)
-		if err := f.AppendInterval(in); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.AppendInterval(in))
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	return dir, all
 }
 
@@ -136,13 +128,8 @@ func inBoth(counts [measure.NumPhases]map[int]uint64) map[int]uint64 {
 func outage(t testing.TB, each int) (dir string, came *measure.Counts) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "r")
-	f, err := result.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.StartIntervals(time.Unix(1_767_323_045, 0), "v0"); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(result.Create(dir))(t)
+	must.Do(t, f.StartIntervals(time.Unix(1_767_323_045, 0), "v0"))
 	came = new(measure.Counts)
 	var ages [measure.NumPhases]measure.Counts
 	for i := range 12 {
@@ -165,18 +152,12 @@ func outage(t testing.TB, each int) (dir string, came *measure.Counts) {
 			}
 			in.Kinds[measure.E2EResponse][phase].Add(v, 1)
 		}
-		if err := f.AppendInterval(in); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.AppendInterval(in))
 	}
 	for p := range ages {
-		if err := f.AppendCensored(measure.E2EResponse, measure.Phase(p), 0, 20e9, &ages[p]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.AppendCensored(measure.E2EResponse, measure.Phase(p), 0, 20e9, &ages[p]))
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	return dir, came
 }
 
@@ -272,10 +253,7 @@ func TestPackedHeatmapFits(t *testing.T) {
 	if len(p.Counts) > mostPacked || len(p.From) < 2 {
 		t.Errorf("%d parts take %d bytes; at most %d", len(p.From), len(p.Counts), mostPacked)
 	}
-	b, err := base64.StdEncoding.DecodeString(p.Counts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(base64.StdEncoding.DecodeString(p.Counts))(t)
 	r := bytes.NewReader(b)
 	for i := range p.From {
 		n, err := binary.ReadUvarint(r)
@@ -299,17 +277,12 @@ func TestPackedHeatmapFits(t *testing.T) {
 func TestPageShowsObjectivesAndHostStalls(t *testing.T) {
 	t.Parallel()
 	dir, _ := logged(t, 12, 200)
-	if err := os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(`{"schema": "weir.events/v1"}
+	must.Do(t, os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(`{"schema": "weir.events/v1"}
 {"t_ns":5000000000,"kind":"hiccup","text":"not woken","duration_ns":250000000}
 {"t_ns":7000000000,"kind":"gc","text":"a cycle"}
-`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+`), 0o644))
 	intervals := length(12)
-	c, err := NewCourse(new(result.Result), intervals, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCourse(new(result.Result), intervals, dir))(t)
 	e := run(t, "jetstream-500")
 	e.Course = c
 	e.Result.Run.Name = "jetstream-500"

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -101,20 +102,13 @@ func TestPageChartsHostBelowMessages(t *testing.T) {
 		}
 		b.WriteString(`{"name":"weir","processes":1}]}` + "\n")
 	}
-	if err := os.WriteFile(filepath.Join(dir, result.FileHost), []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, result.FileHost), []byte(b.String()), 0o600))
 	intervals := []result.Interval{{TS: 0, Phase: "measure", Sent: 1}, {TS: 1, Phase: "measure", Sent: 1}, {TS: 2, Phase: "measure", Sent: 1}, {TS: 3, Phase: "drain"}}
-	c, err := NewCourse(new(result.Result), intervals, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCourse(new(result.Result), intervals, dir))(t)
 	page := &layout.Page{}
 	(&single{Page: page, Entry: Entry{Course: c}, r: &result.Result{}, o: Options{drawn: "c-", lone: true}}).hostsOverTime()
 	var got strings.Builder
-	if err := browser("x").Write(&got, page); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, browser("x").Write(&got, page))
 	mentions(t, got.String(),
 		"processor: the host that weir was started on over time", "processor: the host of agent bk over time", "memory of processes: the host that weir was started on over time",
 		"all 1.50; weir 0.75; server-1 0.20; stolen 0.00", "5 servers 2.50", "read 2.00 KiB; written 0 B", "server-1 1.00 MiB",
@@ -129,9 +123,7 @@ func TestPageChartsHostBelowMessages(t *testing.T) {
 func TestTornHostLogKeepsWholeLines(t *testing.T) {
 	dir := t.TempDir()
 	text := `{"schema": "weir.host/v1"}` + "\n" + `{"from_ns":0,"to_ns":1000000000,"host":{"user_s":1,"system_s":1},"processes":[]}` + "\n" + `{"from_ns":10000`
-	if err := os.WriteFile(filepath.Join(dir, result.FileHost), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, result.FileHost), []byte(text), 0o600))
 	c, err := NewCourse(new(result.Result), []result.Interval{{TS: 0, Phase: "measure"}, {TS: 1, Phase: "measure"}}, dir)
 	if err == nil || !strings.Contains(err.Error(), "host.jsonl:3") {
 		t.Errorf("error %v", err)

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -180,15 +181,11 @@ func TestAllRenderingsAgree(t *testing.T) {
 		e := entry(stored(t, in, "lost == 0", "send.p99 <= 50ms", "e2e.p99.9 <= 1s"))
 		o := Options{Session: 200}
 		var text, markdown strings.Builder
-		if err := errors.Join(Text(&text, entry(e.Result), o), Markdown(&markdown, entry(e.Result), o)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(Text(&text, entry(e.Result), o), Markdown(&markdown, entry(e.Result), o)))
 		agree(t, in, text.String(), markdown.String(), html1(t, e, o))
 	}
 	var text, markdown, page strings.Builder
-	if err := errors.Join(Overview(&text, fiveRuns(t), Options{Width: 1000}), OverviewMarkdown(&markdown, fiveRuns(t), Options{}), OverviewHTML(&page, fiveRuns(t), Options{})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(Overview(&text, fiveRuns(t), Options{Width: 1000}), OverviewMarkdown(&markdown, fiveRuns(t), Options{}), OverviewHTML(&page, fiveRuns(t), Options{})))
 	agree(t, "the overview", text.String(), markdown.String(), page.String())
 }
 
@@ -249,10 +246,7 @@ var hostile = []string{
 
 func TestAHostileResultIsInert(t *testing.T) {
 	t.Parallel()
-	e, _, err := Load(old, "x", Loading{Drawn: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, _ := must.Two(Load(old, "x", Loading{Drawn: true}))(t)
 	plain, err := look(html1(t, e, Options{}))
 	if err != nil || plain.style == "" {
 		t.Fatalf("a page without a style: %v", err)
@@ -273,9 +267,7 @@ func TestAHostileResultIsInert(t *testing.T) {
 			Hosts: []host.Facts{{Hostname: evil, CPUModel: evil, Kernel: evil, Distribution: evil, ClockSource: evil, Container: evil}},
 		}
 		var page, several strings.Builder
-		if err := errors.Join(HTML(&page, x, Options{}), OverviewHTML(&several, []Entry{x, e, x}, Options{})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(HTML(&page, x, Options{}), OverviewHTML(&several, []Entry{x, e, x}, Options{})))
 		for _, text := range []string{page.String(), several.String()} {
 			got, err := look(text)
 			if err != nil {
@@ -320,10 +312,7 @@ func TestPageLoadsNoResources(t *testing.T) {
 
 func TestEveryChartHasWords(t *testing.T) {
 	t.Parallel()
-	e, _, err := Load(old, "x", Loading{Drawn: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, _ := must.Two(Load(old, "x", Loading{Drawn: true}))(t)
 	page := html1(t, e, Options{})
 	charts := strings.Count(page, "<svg ")
 	if n := len(regexp.MustCompile(`<title id="[^"]+">[^<]{5,}</title><desc id="[^"]+">[^<]{20,}</desc>`).FindAllString(page, -1)); n != charts || n < 6 {
@@ -388,10 +377,7 @@ func TestUnknownIntervalIsNotDrawn(t *testing.T) {
 
 func TestManyRunsMakeUsablePage(t *testing.T) {
 	t.Parallel()
-	e, _, err := Load(old, "x", Loading{Drawn: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, _ := must.Two(Load(old, "x", Loading{Drawn: true}))(t)
 	var many []Entry
 	for i := range 200 {
 		x := e
@@ -399,9 +385,7 @@ func TestManyRunsMakeUsablePage(t *testing.T) {
 		many = append(many, x)
 	}
 	var b bytes.Buffer
-	if err := OverviewHTML(&b, many, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, OverviewHTML(&b, many, Options{}))
 	if _, err := look(b.String()); err != nil {
 		t.Error(err)
 	}

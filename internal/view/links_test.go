@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/result"
 )
@@ -15,15 +16,11 @@ func TestPageOfAFileLeadsToRunsBelowIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, run := range []string{`pages/s/a b"#?`, "pages/s/bare", "apart"} {
-		if err := os.MkdirAll(filepath.Join(dir, run), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, run), 0o755))
 		if run == "pages/s/bare" {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(dir, run, result.FileReport), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, run, result.FileReport), nil, 0o644))
 	}
 	link := LinksFrom("pages/x.html", func(name string) string { return filepath.Join(dir, name) })
 	for run, want := range map[string]string{`pages/s/a b"#?`: "./s/a%20b%22%23%3F/report.html", "pages/s/bare": "", "apart": ""} {
@@ -50,21 +47,13 @@ func TestPagesLeadToFilesAndRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"result.json", `a"><script>.log`, result.FileReport} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	e := run(t, "jetstream-500")
 	e.Dir = `out/a b"#?`
 	var pages Pages
-	one, err := pages.Run(e.Entry, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := pages.Runs([]result.Entry{e.Entry, e.Entry}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(pages.Run(e.Entry, dir, nil))(t)
+	all := must.Get(pages.Runs([]result.Entry{e.Entry, e.Entry}, 0))(t)
 	mentions(t, string(one), `<a href="./result.json">result.json</a>`, `<a href="./a%22%3E%3Cscript%3E.log">a&#34;&gt;&lt;script&gt;.log</a>`)
 	mentions(t, string(all), `<a href="./a%20b%22%23%3F/report.html">the page of this run</a>`)
 	if strings.Contains(string(one), `href="./report.html"`) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -39,15 +40,11 @@ func TestAFindingIsPrintedOnce(t *testing.T) {
 		{Name: "hiccups", Status: result.Suspect, Value: "the second", Limit: "l", Why: "Again.", With: "lateness"},
 	}}}
 	var text, html strings.Builder
-	if err := Text(&text, entry(r), Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Text(&text, entry(r), Options{}))
 	if s := text.String(); !strings.Contains(s, "the first") || strings.Contains(s, "the second") || strings.Contains(s, "Again.") {
 		t.Errorf("%s\nwant lateness told and hiccups not", s)
 	}
-	if err := HTML(&html, entry(r), Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, HTML(&html, entry(r), Options{}))
 	if s := html.String(); !strings.Contains(s, "the second") || !strings.Contains(s, "suspect, included in lateness") {
 		t.Error("the page of a browser does not say with what hiccups is told")
 	}

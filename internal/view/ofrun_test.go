@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -43,9 +44,6 @@ func TestReportAccountsForEarlierRun(t *testing.T) {
 // number reads a number of a page.
 func number(t testing.TB, s string) float64 {
 	t.Helper()
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(strconv.ParseFloat(s, 64))(t)
 	return v
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A mark with two meanings misleads readers who know only one. "~" and dashes both mean: too few samples,
@@ -25,10 +27,7 @@ func TestMarksHaveOneMeaning(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			parsed := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, 0))(t)
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				if x, ok := n.(*ast.BasicLit); ok && x.Kind == token.STRING && strings.Contains(x.Value, "~") && !strings.Contains(x.Value, "~/") {
 					literals = append(literals, file+": "+x.Value)
@@ -44,10 +43,7 @@ func TestMarksHaveOneMeaning(t *testing.T) {
 	dashed := regexp.MustCompile(`(?m)^.*(stroke-dasharray|\bdashed|\bdotted).*$`)
 	var rules []string
 	for _, file := range []string{"layout/page.css", "../serve/page.css", "../serve/page.tmpl", "../serve/live.js", "../serve/list.js", "plot/plot.go"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		for _, line := range dashed.FindAllString(string(text), -1) {
 			rules = append(rules, line[:strings.IndexByte(line+" ", ' ')])
 		}

@@ -15,25 +15,20 @@ import (
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
 // stored reads a stored result and holds it against objectives.
 func stored(t *testing.T, path string, objectives ...string) *result.Result {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	r, err := result.Unmarshal(b)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
 	for _, x := range objectives {
-		o, err := judge.ParseObjective(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(judge.ParseObjective(x))(t)
 		r.Verdict.SLO = append(r.Verdict.SLO, o.Judge(r))
 	}
 	return r
@@ -47,10 +42,7 @@ func run(t *testing.T, name string, objectives ...string) Entry {
 	t.Helper()
 	dir := filepath.Join("testdata", "runs", name)
 	e := Entry{Entry: result.Entry{Dir: "results/" + name, Result: stored(t, filepath.Join(dir, "result.json"), objectives...)}}
-	var err error
-	if e.Scenario, err = os.ReadFile(filepath.Join(dir, "scenario.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	e.Scenario = must.Get(os.ReadFile(filepath.Join(dir, "scenario.yaml")))(t)
 	e.Environment.Hosts = []host.Facts{{Hostname: "anvil", Arch: "amd64", Cores: 2, CPUModel: "Xeon", Kernel: "6.18", ClockSource: "tsc"}}
 	return e
 }
@@ -59,9 +51,7 @@ func run(t *testing.T, name string, objectives ...string) Entry {
 func rendered[E any](t testing.TB, write func(io.Writer, E, Options) error, of E, o Options) string {
 	t.Helper()
 	var b strings.Builder
-	if err := write(&b, of, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(&b, of, o))
 	return b.String()
 }
 
@@ -85,9 +75,7 @@ func mentions(t testing.TB, got string, wanted ...string) {
 func same(t *testing.T, name string, write func(io.Writer) error) string {
 	t.Helper()
 	var got bytes.Buffer
-	if err := write(&got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(&got))
 	golden.File(t, filepath.Join("testdata", name), got.String())
 	return got.String()
 }
@@ -168,9 +156,7 @@ func TestDifferingGuaranteesAreNoted(t *testing.T) {
 		weaken(&b.Result.System)
 		for form, write := range map[string]func(io.Writer, []Entry, Options) error{"text": Overview, "markdown": OverviewMarkdown} {
 			var out strings.Builder
-			if err := write(&out, []Entry{a, b}, Options{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, write(&out, []Entry{a, b}, Options{}))
 			if !strings.Contains(out.String(), "guarantees differ: ") {
 				t.Errorf("%s, %s: nothing is said\n%s", name, form, out.String())
 			}
@@ -211,18 +197,14 @@ func TestUnknownFactIsNotDifference(t *testing.T) {
 	known, other := run(t, "nats-500"), run(t, "nats-500")
 	other.Scenario, other.Environment.Hosts = nil, nil
 	var b strings.Builder
-	if err := Overview(&b, []Entry{known, other}, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Overview(&b, []Entry{known, other}, Options{}))
 	if !strings.Contains(b.String(), "the recorded settings of these runs are identical\n") {
 		t.Errorf("got\n%s", b.String())
 	}
 	third := run(t, "nats-500")
 	third.Scenario = []byte(strings.Replace(string(third.Scenario), "rate: 500/s", "rate: 600/s", 1))
 	b.Reset()
-	if err := Overview(&b, []Entry{known, other, third}, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Overview(&b, []Entry{known, other, third}, Options{}))
 	if !strings.Contains(b.String(), "load.rate  500/s; 600/s (not known of 1)\n") {
 		t.Errorf("got\n%s", b.String())
 	}

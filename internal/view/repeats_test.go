@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -44,17 +45,13 @@ func TestRepeatsLeaveInvalidRunsOut(t *testing.T) {
 	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 9_000_000, 1000)}
 	entries[2].Result.Verdict.Status = result.Invalid
 	var b strings.Builder
-	if err := Overview(&b, entries, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Overview(&b, entries, Options{}))
 	if s := b.String(); !strings.Contains(s, "x, 2 runs (1 INVALID left out)") {
 		t.Error(s)
 	}
 	entries[1].Result.Verdict.Status = result.Invalid
 	b.Reset()
-	if err := Overview(&b, entries, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Overview(&b, entries, Options{}))
 	if s := b.String(); strings.Contains(s, "each run") {
 		t.Errorf("one run that may be used has no spread:\n%s", s)
 	}

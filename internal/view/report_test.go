@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/result"
 )
 
@@ -20,10 +21,7 @@ func TestText(t *testing.T) {
 		t.Fatalf("no inputs: %v", err)
 	}
 	for _, in := range inputs {
-		b, err := os.ReadFile(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(in))(t)
 		r, err := result.Unmarshal(b)
 		if err != nil {
 			t.Fatalf("%s: %v", in, err)
@@ -44,14 +42,8 @@ func TestText(t *testing.T) {
 
 func TestColourChangesNoText(t *testing.T) {
 	t.Parallel()
-	plain, err := os.ReadFile("testdata/suspect.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	coloured, err := os.ReadFile("testdata/suspect.ansi")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(os.ReadFile("testdata/suspect.txt"))(t)
+	coloured := must.Get(os.ReadFile("testdata/suspect.ansi"))(t)
 	bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(string(coloured), "")
 	if diff := cmp.Diff(string(plain), bare); diff != "" {
 		t.Errorf("without its colours (-plain +coloured):\n%s", diff)
@@ -68,9 +60,7 @@ func TestShortDrainReportsTimeNeeded(t *testing.T) {
 	} {
 		var b strings.Builder
 		r := &result.Result{MessagesAll: result.Messages{Scheduled: 5, Delivered: 3, Pending: 2}, Host: result.Host{DrainNeedsNS: int64(needs)}}
-		if err := Text(&b, entry(r), Options{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Text(&b, entry(r), Options{}))
 		if !strings.Contains(unwrapped(b.String()), "the drain ended while messages were pending; "+want) {
 			t.Errorf("%v: want %q in\n%s", needs, want, b.String())
 		}
@@ -99,16 +89,12 @@ func TestInapplicableChecksAreNotCalledUnchecked(t *testing.T) {
 		{Name: "steady state", Status: result.NotRun, Why: "It takes 10 seconds."},
 	}
 	var b strings.Builder
-	if err := Text(&b, entry(r), Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Text(&b, entry(r), Options{}))
 	if got := b.String(); !strings.Contains(got, "not checked: steady state (it takes 10 seconds)\n") || strings.Contains(got, "lateness,") {
 		t.Errorf("got\n%s", got)
 	}
 	b.Reset()
-	if err := HTML(&b, entry(r), Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, HTML(&b, entry(r), Options{}))
 	mentions(t, b.String(), "does not apply", "not run")
 }
 

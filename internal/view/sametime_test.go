@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -56,16 +57,13 @@ func TestComparedRunsShareTimeAxis(t *testing.T) {
 	found.Sides[1].Runs[0].Why = "INVALID"
 	var asked []string
 	page := new(strings.Builder)
-	err := ComparisonHTML(page, found, false, Parting{Link: func(dir string) string { return map[string]string{"b/0": "./b/0/report.html"}[dir] }, Course: func(dir string) *Course {
+	must.Do(t, ComparisonHTML(page, found, false, Parting{Link: func(dir string) string { return map[string]string{"b/0": "./b/0/report.html"}[dir] }, Course: func(dir string) *Course {
 		asked = append(asked, dir)
 		if dir == "b/1" {
 			return nil
 		}
 		return newCourse(0, length(10), nil, 10)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	if _, err := look(page.String()); err != nil {
 		t.Error(err)
 	}

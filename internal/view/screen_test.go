@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/result"
 )
@@ -176,9 +177,7 @@ func TestComparisonScreenIsShort(t *testing.T) {
 		some := *found
 		some.Sides = some.Sides[:sides]
 		var b bytes.Buffer
-		if err := ComparisonScreen(&some, Parting{}).Write(&b, MostAnswer, 0, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ComparisonScreen(&some, Parting{}).Write(&b, MostAnswer, 0, false))
 		fits(t, b.String(), MostAnswer)
 		for _, want := range []string{"yes: load.in_flight=1 is slower: e2e p99", "B has lost messages"} {
 			if sides == 2 && !strings.Contains(b.String(), want) {
@@ -196,10 +195,7 @@ func TestTextsFit80Columns(t *testing.T) {
 		t.Fatalf("%d texts (%v)", len(texts), err)
 	}
 	for _, name := range texts {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(t)
 		for _, line := range golden.Wide(string(b), ScreenWidth) {
 			t.Errorf("%s: %q", name, line)
 		}

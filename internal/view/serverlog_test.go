@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -90,9 +91,7 @@ func TestPageListsServerLogLines(t *testing.T) {
 	page := &layout.Page{}
 	(&single{Page: page, r: spoke()}).serverLogTable()
 	var b strings.Builder
-	if err := browser("x").Write(&b, page); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, browser("x").Write(&b, page))
 	s := b.String()
 	if strings.Count(s, "<tr") != 1+1+6+1+1+1 || strings.Contains(s, "<script>alert") || strings.Contains(s, "\x1b") {
 		t.Errorf("%d rows:\n%s", strings.Count(s, "<tr"), s)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/series/capacity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
@@ -156,10 +157,7 @@ func TestSeveralSystemsPageOfOddRuns(t *testing.T) {
 // A page of twelve runs stays small: the charts of a run are built when it is opened.
 func TestPageOfTwelveRunsIsSmall(t *testing.T) {
 	t.Parallel()
-	e, _, err := Load(old, "x", Loading{Drawn: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, _ := must.Two(Load(old, "x", Loading{Drawn: true}))(t)
 	var entries []Entry
 	for i := range 12 {
 		x, r := e, *e.Result

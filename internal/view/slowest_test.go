@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -43,9 +44,7 @@ func TestReportExplainsSlowestMessages(t *testing.T) {
 	page := &layout.Page{}
 	(&single{Page: page, r: r}).slowestTable()
 	var b strings.Builder
-	if err := browser("x").Write(&b, page); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, browser("x").Write(&b, page))
 	if s := b.String(); strings.Count(s, "<tr") < 11 || !strings.Contains(s, "the slowest messages") {
 		t.Errorf("the page does not list them:\n%s", s)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series/suite"
 	"github.com/weirmq/weir/internal/view/layout"
@@ -36,21 +37,12 @@ rows:
 // plannedSuite is the runs of a suite, none of them done.
 func plannedSuite(t *testing.T, text string, scale float64) (SuiteReport, []suite.Item) {
 	t.Helper()
-	s, err := suite.Parse("small.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	drivers, err := driver.NewRegistry(all.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	items, err := s.Plan(scenario.Inputs{
+	s := must.Get(suite.Parse("small.yaml", []byte(text)))(t)
+	drivers := must.Get(driver.NewRegistry(all.Definitions()...))(t)
+	items := must.Get(s.Plan(scenario.Inputs{
 		Drivers: drivers, Dir: t.TempDir(), Stat: os.Stat, ReadFile: os.ReadFile, ReadDir: os.ReadDir,
 		Env: func(string) (string, bool) { return "", false },
-	}, suite.Choice{Scale: scale})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, suite.Choice{Scale: scale}))(t)
 	return SuiteReport{Report: s.Begin(suite.Choice{Scale: scale}, len(items))}, items
 }
 
@@ -58,9 +50,7 @@ func plannedSuite(t *testing.T, text string, scale float64) (SuiteReport, []suit
 func drawnSuite(t *testing.T, r SuiteReport) string {
 	t.Helper()
 	var page strings.Builder
-	if err := r.HTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.HTML(&page))
 	return page.String()
 }
 
@@ -183,9 +173,7 @@ func TestSuiteSummaryFitsOneScreen(t *testing.T) {
 		})
 	}
 	var b strings.Builder
-	if err := r.Screen("results/x", "own").Write(&b, MostAnswer, 0, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Screen("results/x", "own").Write(&b, MostAnswer, 0, false))
 	got := b.String()
 	fits(t, got, MostAnswer)
 	mentions(t, got, "\nrow-0  chan    e2e.p99  2.00 ms     1 ms  SUSPECT\n", "and 26 more runs", "not run     10 of 40", "runs        30 SUSPECT", "weir suite show results/x\n")

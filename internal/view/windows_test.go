@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -17,28 +18,16 @@ import (
 // loggedSeconds writes an interval log of seconds, each with one latency.
 func loggedSeconds(t *testing.T, dir string, each ...int64) {
 	t.Helper()
-	f, err := os.Create(filepath.Join(dir, result.FileIntervals))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := result.NewLogWriter(f, time.Unix(1_795_275_128, 0), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(result.Tag(measure.SendResponse, measure.WarmUp), 0, 2e9, new(measure.Counts)); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(filepath.Join(dir, result.FileIntervals)))(t)
+	w := must.Get(result.NewLogWriter(f, time.Unix(1_795_275_128, 0), "test"))(t)
+	must.Do(t, w.Write(result.Tag(measure.SendResponse, measure.WarmUp), 0, 2e9, new(measure.Counts)))
 	for i, ns := range each {
 		c := new(measure.Counts)
 		c.Add(ns, 1000)
 		from := int64(i+2) * 1e9
-		if err := w.Write(result.Tag(measure.SendResponse, measure.Measure), from, from+1e9, c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(result.Tag(measure.SendResponse, measure.Measure), from, from+1e9, c))
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 }
 
 // TestWindowsHavePercentilesOfTheirOwn: of ten seconds, five of 1 ms and five of 3 ms.
@@ -72,10 +61,7 @@ func TestWindowsBeginWithTheMeasuredWindow(t *testing.T) {
 	dir := t.TempDir()
 	const ms = 1_000_000
 	var log bytes.Buffer
-	w, err := result.NewLogWriter(&log, time.Unix(1_795_275_128, 0), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(result.NewLogWriter(&log, time.Unix(1_795_275_128, 0), "test"))(t)
 	for _, x := range [][3]int64{ // from, to, messages
 		{1001_810814, 2001_799785, 4},
 		{2001_799785, 3002_030175, 2000},
@@ -86,17 +72,11 @@ func TestWindowsBeginWithTheMeasuredWindow(t *testing.T) {
 	} {
 		c := new(measure.Counts)
 		c.Add(ms, uint64(x[2])) //nolint:gosec // G115: small
-		if err := w.Write(result.Tag(measure.SendResponse, measure.Measure), x[0], x[1], c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(result.Tag(measure.SendResponse, measure.Measure), x[0], x[1], c))
 	}
-	if err := os.WriteFile(filepath.Join(dir, result.FileIntervals), log.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, result.FileIntervals), log.Bytes(), 0o600))
 	e := repeat(1, ms, 11_000)
-	if e.Windows, err = windowed(dir, time.Second, 2001_799785); err != nil {
-		t.Fatal(err)
-	}
+	e.Windows = must.Get(windowed(dir, time.Second, 2001_799785))(t)
 	text := rendered(t, Text, e, Options{Percentiles: []float64{50}, Width: 120})
 	_, table, _ := strings.Cut(text, "in windows of 1 s since the end of the warm-up")
 	var got []string

@@ -10,6 +10,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A word opens its meaning by mouse, key and touch, and within the screen.
@@ -26,9 +28,7 @@ func TestBrowserExplainsWords(t *testing.T) {
 		word := asked[string](t, ctx, `document.activeElement.textContent`)
 		do := func(what, want string, acts ...chromedp.Action) {
 			t.Helper()
-			if err := chromedp.Run(ctx, acts...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, chromedp.Run(ctx, acts...))
 			if got := asked[string](t, ctx, shown); got != want {
 				t.Errorf("%d px, %s: %q is shown of %q; want %q", width, what, got, word, want)
 			}
@@ -54,16 +54,10 @@ func TestBrowserSavesWholePictures(t *testing.T) {
 	asked[bool](t, ctx, `(() => { URL.createObjectURL = (b) => { window.saved = b; return "blob:none"; }; HTMLAnchorElement.prototype.click = () => {}; return true })()`)
 	asked[bool](t, ctx, `(() => { [...document.getElementById("c-e2e-d").closest("figure").querySelectorAll(".save button")].find((b) => b.textContent === "SVG").click(); return true })()`)
 	var svg string
-	if err := chromedp.Run(ctx, chromedp.Evaluate(`saved.text()`, &svg, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) })); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Run(ctx, chromedp.Evaluate(`saved.text()`, &svg, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) })))
 	path := filepath.Join(t.TempDir(), "picture.svg")
-	if err := os.WriteFile(path, []byte(svg), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := chromedp.Run(ctx, chromedp.Navigate("file://"+path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(svg), 0o644))
+	must.Do(t, chromedp.Run(ctx, chromedp.Navigate("file://"+path)))
 	says := asked[[]string](t, ctx, `[...document.querySelectorAll("svg > text.strong, svg > g > text:last-child")].map((e) => e.textContent)`)
 	for _, want := range []string{"e2e by percentile", "1 response", "2 service"} {
 		if !slices.Contains(says, want) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view/plot"
 )
 
@@ -279,9 +280,7 @@ func TestTooWideTableShowsScrollHint(t *testing.T) {
 func browsed(t *testing.T, p *Page) string {
 	t.Helper()
 	var b strings.Builder
-	if err := (HTML{Title: "title", Schema: "schema", Footer: "footer"}).Write(&b, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (HTML{Title: "title", Schema: "schema", Footer: "footer"}).Write(&b, p))
 	return b.String()
 }
 

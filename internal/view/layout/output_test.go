@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/view/plot"
 )
 
@@ -98,9 +99,7 @@ func TestConflictingFormatsAreRejected(t *testing.T) {
 	dir := t.TempDir()
 	to, _ := outlet(dir)
 	to.Terminal = true
-	if err := os.WriteFile(to.Path("there"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(to.Path("there"), nil, 0o600))
 	named := func(s string) *string { return &s }
 	for _, c := range []struct {
 		f    Output

@@ -3,6 +3,8 @@ package layout
 import (
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestWordsAreExplainedAtFirstUse(t *testing.T) {
@@ -23,9 +25,7 @@ func TestWordsAreExplainedAtFirstUse(t *testing.T) {
 	cards.Row("x")
 	p.Table(cards)
 	var b strings.Builder
-	if err := h.Write(&b, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Write(&b, p))
 	page := b.String()
 	for _, want := range []string{
 		`<h1><span class="strong">a wake-up delay of headings</span></h1>`,

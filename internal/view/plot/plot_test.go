@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 // wellFormed reads a chart as XML, strictly, and refuses coordinates that are none.
@@ -276,10 +278,7 @@ func TestPathIsRelativeWithoutDrift(t *testing.T) {
 	}
 	x := 0.0
 	for i, n := range regexp.MustCompile(`-?(\d*\.\d+|\d+)`).FindAllString(strings.TrimPrefix(d.String(), "M0 0"), -1) {
-		v, err := strconv.ParseFloat(n, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(strconv.ParseFloat(n, 64))(t)
 		if i > 0 && i%2 == 1 { // after the first, a level stroke, come pairs
 			x += v
 		} else if i == 0 {
