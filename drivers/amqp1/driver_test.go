@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/names"
@@ -19,10 +17,7 @@ import (
 // shared holds the servers of tests that leave them unchanged.
 var shared = served.NewShared(Definition())
 
-func TestMain(m *testing.M) {
-	served.Main(Definition())
-	goleak.VerifyTestMain(shared.Around(m))
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 // Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
@@ -13,10 +11,7 @@ import (
 // shared is the server of tests that leave it unchanged.
 var shared = served.NewShared(Definition())
 
-func TestMain(m *testing.M) {
-	served.Main(Definition())
-	goleak.VerifyTestMain(shared.Around(m))
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 // Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {

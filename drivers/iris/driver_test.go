@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
@@ -18,10 +16,7 @@ import (
 // shared holds the nodes of tests that leave them unchanged.
 var shared = served.NewShared(Definition())
 
-func TestMain(m *testing.M) {
-	served.Main(Definition())
-	goleak.VerifyTestMain(shared.Around(m))
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 // up starts two nodes: a single node waits 10 s before it serves.
 func up(t *testing.T) *served.System {

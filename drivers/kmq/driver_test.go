@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
@@ -16,10 +14,7 @@ import (
 // shared is the broker of all tests that do not configure it differently.
 var shared = served.NewShared(Definition())
 
-func TestMain(m *testing.M) {
-	served.Main(Definition())
-	goleak.VerifyTestMain(shared.Around(m))
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 // Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {

@@ -15,10 +15,9 @@ import (
 var servers = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
-	served.Main(Definition())
 	// The client leaks it for each producer, for as long as send-timeout.
 	const stays = "github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).failTimeoutMessages"
-	goleak.VerifyTestMain(servers.Around(m), goleak.IgnoreAnyFunction(stays))
+	servers.Main(m, goleak.IgnoreAnyFunction(stays))
 }
 
 // Sequential: each run checks for leaked goroutines.

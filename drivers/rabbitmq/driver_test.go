@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
@@ -14,10 +12,7 @@ import (
 // shared is the server of tests that leave it unchanged.
 var shared = served.NewShared(Definition())
 
-func TestMain(m *testing.M) {
-	served.Main(Definition())
-	goleak.VerifyTestMain(shared.Around(m))
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 // settled is how old a quorum queue must be before its server is killed. RabbitMQ records the
 // queue's processes some time after the declaration; a younger queue is broken after the restart.

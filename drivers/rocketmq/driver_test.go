@@ -24,8 +24,7 @@ var stays = []string{
 }
 
 func TestMain(m *testing.M) {
-	served.Main(Definition())
-	goleak.VerifyTestMain(servers.Around(m), goleak.IgnoreAnyFunction(stays[0]), goleak.IgnoreAnyFunction(stays[1]),
+	servers.Main(m, goleak.IgnoreAnyFunction(stays[0]), goleak.IgnoreAnyFunction(stays[1]),
 		goleak.IgnoreTopFunction("github.com/patrickmn/go-cache.(*janitor).Run")) // of a client variable
 }
 

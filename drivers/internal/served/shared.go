@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
@@ -59,6 +61,13 @@ func (s *Shared) Up(t testing.TB, nodes int, with ...With) *System {
 	mine := *kept
 	mine.Options = maps.Clone(kept.Options)
 	return &mine
+}
+
+// Main is TestMain for the tests of a driver: it calls the function Main, runs the tests as Around
+// does, and then looks for goroutines that are left.
+func (s *Shared) Main(m *testing.M, options ...goleak.Option) {
+	Main(s.def)
+	goleak.VerifyTestMain(s.Around(m), options...)
 }
 
 // Around wraps m: Run of the result runs the tests, stops the systems, and returns the exit code,
