@@ -19,14 +19,13 @@ const fullFrame = 256 << 10
 // A producer writes messages to its connection. Messages published during a write are sent together
 // in one frame by the next write.
 type producer struct {
-	child       *child
-	conn        *peer
-	done        driver.Completer
-	targets     *driver.Targets[uint16]
-	outstanding *blocking.Outstanding
-	wake        chan struct{} // holds a token when there is something to write
-	over        chan struct{} // closed when reading has ended
-	all         sync.WaitGroup
+	*blocking.Outgoing
+	child   *child
+	conn    *peer
+	targets *driver.Targets[uint16]
+	wake    chan struct{} // holds a token when there is something to write
+	over    chan struct{} // closed when reading has ended
+	all     sync.WaitGroup
 
 	mu       sync.Mutex        // held for copying, never during I/O
 	pending  []byte            // frames to write; the last is open
@@ -69,7 +68,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 
 func newProducer(c *child, conn *peer, targets *driver.Targets[uint16], inFlight int, done driver.Completer) *producer {
 	p := &producer{
-		child: c, conn: conn, done: done, targets: targets, outstanding: blocking.NewOutstanding(),
+		Outgoing: blocking.NewOutgoing(done), child: c, conn: conn, targets: targets,
 		wake: make(chan struct{}, 1), over: make(chan struct{}), open: -1, slots: make([]*driver.Message, max(inFlight, 1)),
 	}
 	for i := range p.slots {
@@ -81,13 +80,12 @@ func newProducer(c *child, conn *peer, targets *driver.Targets[uint16], inFlight
 }
 
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	p.outstanding.Add(1)
 	destination, err := p.targets.Of(ctx, m)
-	if err == nil {
-		err = p.enqueue(destination, m)
+	if !p.Admit(m, err) {
+		return
 	}
-	if err != nil {
-		p.complete(m, 0, err)
+	if err := p.enqueue(destination, m); err != nil {
+		p.Complete(m, err)
 	}
 }
 
@@ -182,7 +180,8 @@ func (p *producer) read() {
 			return
 		}
 		for i, f := range fates {
-			p.complete(ms[i], f.took, f.err)
+			ms[i].Took = time.Duration(f.took)
+			p.Complete(ms[i], f.err)
 		}
 	}
 }
@@ -214,12 +213,6 @@ func (p *producer) fates(body []byte, fs []fate, ms []*driver.Message) ([]fate, 
 	return fs, ms, nil
 }
 
-func (p *producer) complete(m *driver.Message, took int64, err error) {
-	m.Took = time.Duration(took)
-	p.done.Complete(m, err)
-	p.outstanding.Done(1)
-}
-
 // abandon fails the messages in flight and all later ones.
 func (p *producer) abandon(err error) {
 	p.mu.Lock()
@@ -235,11 +228,9 @@ func (p *producer) abandon(err error) {
 	}
 	p.mu.Unlock()
 	for _, m := range left {
-		p.complete(m, 0, err)
+		p.Complete(m, err)
 	}
 }
-
-func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
 // Close makes the child complete the messages in flight and close the connection, within ctx and
 // the option timeout. The rest completes with driver.ErrClosed.
