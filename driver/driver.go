@@ -12,6 +12,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -27,7 +28,7 @@ type Definition struct {
 	Capabilities Capabilities  // what the conformance suite tests the driver for
 	New          func() Config // a pointer to a struct holding the defaults
 
-	Page // documentation
+	Page // documentation and recipe
 
 	// Serve runs the system inside the calling process until ctx ends; nil if weir does not embed
 	// it. It is called in a process of its own, supervised, never in the measuring process.
@@ -35,11 +36,6 @@ type Definition struct {
 	// Nodes rejects, with ErrUnsupported, a number of nodes that Serve does not support; nil: any
 	// number.
 	Nodes func(n int) error
-
-	// Recipe describes how to install and start the server, in the YAML of docs/formats/recipe.md;
-	// nil if there is no recipe yet. If it holds several documents, the first is the default.
-	// Drivers that share a recipe use the same name.
-	Recipe []byte
 }
 
 // A Service configures Definition.Serve.
@@ -342,6 +338,9 @@ type ProducerSpec struct {
 	Largest      int      // bytes of the largest message; 0: unknown. More than the system accepts is ErrTooLarge
 }
 
+// Name returns what events, logs and connections call the producer: "producer 3".
+func (s ProducerSpec) Name() string { return fmt.Sprintf("producer %d", s.Index) }
+
 // room is a producer's queue size if the scenario sets no in-flight limit.
 const room = 10_000
 
@@ -370,6 +369,11 @@ type ConsumerSpec struct {
 	// with Run.Existing, and if Capabilities.Resumes is set. A name that the system uses for
 	// something else is ErrUnsupported.
 	Durable bool
+}
+
+// Name returns what events, logs and connections call the consumer: "consumer orders 3".
+func (s ConsumerSpec) Name() string {
+	return fmt.Sprintf("consumer %s %d", s.Subscription, s.Index)
 }
 
 // A Position is a place in the messages of a destination.

@@ -131,7 +131,7 @@ func (g *guard) Delete(ctx context.Context, ds ...Destination) error {
 // Producer implements Conn.
 func (g *guard) Producer(ctx context.Context, spec ProducerSpec, done Completer) (Producer, error) {
 	p, err := g.produce(ctx, spec, done, g.conn.Producer)
-	return p, g.say(fmt.Sprintf("producer %d", spec.Index), err)
+	return p, g.say(spec.Name(), err)
 }
 
 func (g *guard) produce(ctx context.Context, spec ProducerSpec, done Completer,
@@ -161,7 +161,7 @@ func (g *guard) Consumer(ctx context.Context, spec ConsumerSpec) (Consumer, erro
 }
 
 func (g *guard) consume(ctx context.Context, spec ConsumerSpec, open func(context.Context, ConsumerSpec) (Consumer, error)) (Consumer, error) {
-	what := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	what := spec.Name()
 	if g.closed.Load() {
 		return nil, g.say(what, ErrClosed)
 	}

@@ -1,12 +1,14 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
-// A Page is the documentation part of a Definition: `weir drivers NAME` and docs/drivers are made
-// from it. A driver writes it as a Markdown file, page.md, which MustPage reads.
+// A Page is the part of a Definition that a driver writes as files, which MustPage reads: page.md,
+// from which `weir drivers NAME` and docs/drivers are made, and recipe.yaml.
 type Page struct {
 	About     string // a few sentences: what the system is, and what to know when reading its figures
 	ClientWhy string // one clause: why this client library is measured; empty if there is none
@@ -16,6 +18,11 @@ type Page struct {
 
 	Maps          []Mapping     // what weir's terms mean in the system, Words first, in their order
 	Confirmations Confirmations // which settings give which guarantee
+
+	// Recipe describes how to install and start the server, in the YAML of docs/formats/recipe.md;
+	// nil if there is no recipe yet. If it holds several documents, the first is the default.
+	// Drivers that share a recipe use the same name.
+	Recipe []byte
 }
 
 // Features are the columns of the feature table that are not Capabilities, each a few words without
@@ -43,7 +50,8 @@ func Words() []string {
 	return []string{"destination", "partition", "subscription", "consumer", "guarantee"}
 }
 
-// MustPage reads a driver's page.md, embedded in its package. Its format:
+// MustPage reads a driver's page.md and, if there is one, its recipe.yaml, embedded in its package.
+// recipes are further ones, shared with other drivers. The format of page.md:
 //
 //	---
 //	persistence: memory, or files
@@ -71,12 +79,25 @@ func Words() []string {
 // The head has the Features, ClientWhy (client) and Embeds; empty fields are left out. Lines of a
 // field, a paragraph and an item continue on the next line, which is indented in a field and in an
 // item. An item of Guarantees is a Confirmation; copies 1, stable none and an empty When are left
-// out. An item without a source has that of the item above. MustPage panics on a malformed page,
-// which is a programming error.
-func MustPage(text string) Page {
-	p, err := parsePage(text)
+// out. An item without a source has that of the item above. MustPage panics on a missing or
+// malformed page, which is a programming error.
+func MustPage(files fs.FS, recipes ...string) Page {
+	var p Page
+	text, err := fs.ReadFile(files, "page.md")
+	if err == nil {
+		p, err = parsePage(string(text))
+	}
+	own, missing := fs.ReadFile(files, "recipe.yaml")
+	if missing == nil {
+		recipes = append([]string{string(own)}, recipes...)
+	} else if !errors.Is(missing, fs.ErrNotExist) {
+		err = errors.Join(err, missing)
+	}
 	if err != nil {
 		panic("page of a driver: " + err.Error())
+	}
+	if len(recipes) > 0 {
+		p.Recipe = []byte(strings.Join(recipes, "---\n"))
 	}
 	return p
 }

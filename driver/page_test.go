@@ -3,6 +3,7 @@ package driver
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -45,8 +46,10 @@ func TestParsePage(t *testing.T) {
 			{Confirms: Confirms{Guarantee: Received}, Source: "https://example.com/acks"},
 			{When: Conditions{{"sync", []string{"always", "1"}}, {"replication", []string{"2 to 3", "7 or more"}}}, Source: "https://example.com/acks", Confirms: Confirms{Persisted, CopiesQuorum, StableFsync}},
 		},
+		Recipe: []byte("recipe: 1\n---\nrecipe: 2\n"),
 	}
-	if d := cmp.Diff(want, MustPage(goodPage)); d != "" {
+	files := fstest.MapFS{"page.md": {Data: []byte(goodPage)}, "recipe.yaml": {Data: []byte("recipe: 1\n")}}
+	if d := cmp.Diff(want, MustPage(files, "recipe: 2\n")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }

@@ -34,7 +34,7 @@ func (noSystem) Open(context.Context, driver.Run) (driver.Conn, error) {
 func tools() driver.Definition {
 	return driver.Definition{
 		Name: toolsName, Title: "Load tools", Summary: "The vendors' own load tools, to be installed.",
-		New: func() driver.Config { return &noSystem{} }, Recipe: toolsYAML,
+		New: func() driver.Config { return &noSystem{} }, Page: driver.Page{Recipe: toolsYAML},
 	}
 }
 

@@ -3,6 +3,7 @@ package blocking
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/weirmq/weir/driver"
@@ -75,6 +76,21 @@ type Feed interface {
 // Feeds are a consumer of a system that retains messages: it is ready as soon as it starts. Use it
 // if each destination has a connection of its own.
 type Feeds []Feed
+
+// NewFeeds calls open for each destination, and returns all its feeds. If one fails, it closes those
+// of the others.
+func NewFeeds(destinations []string, open func(i int, destination string) (Feeds, error)) (driver.Consumer, error) {
+	var all Feeds
+	for i, d := range destinations {
+		fs, err := open(i, d)
+		if err != nil {
+			_ = all.Close(context.Background())
+			return nil, fmt.Errorf("destination %s: %w", d, err)
+		}
+		all = append(all, fs...)
+	}
+	return all, nil
+}
 
 // Run implements driver.Consumer.
 func (fs Feeds) Run(ctx context.Context, sink driver.Sink) error {

@@ -113,7 +113,7 @@ func (s *system) Full(ctx context.Context, a *amqp1conn.Admin, _ string) (string
 }
 
 func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string) (driver.Facts, error) {
-	f := driver.Facts{Name: "activemq", Nodes: 1, Confirms: guarantees.Of(s.cfg.Known(driver.Servers{}))}
+	f := driver.Facts{Name: "activemq", Nodes: 1, Confirms: page.Confirmations.Of(s.cfg.Known(driver.Servers{}))}
 	p, err := a.Properties(ctx)
 	if err != nil {
 		return f, err

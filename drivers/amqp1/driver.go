@@ -15,7 +15,7 @@ package amqp1
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
@@ -23,14 +23,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files, rabbitserver.Recipe())
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -55,8 +51,7 @@ func Definition() driver.Definition {
 				Server: Server{Persistence: "yes", Heap: "256m"},
 			}
 		},
-		Recipe: []byte(recipe + "---\n" + rabbitserver.Recipe()),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 

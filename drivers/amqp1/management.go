@@ -149,6 +149,6 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 	f.Settings["durable"] = strconv.FormatBool(durable)
 	k := s.cfg.Known(driver.Servers{})
 	k["durable"], k["store"] = f.Settings["durable"], store
-	f.Confirms = guarantees.Of(k)
+	f.Confirms = page.Confirmations.Of(k)
 	return f, nil
 }

@@ -154,5 +154,5 @@ func (r *rabbit) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 func (r *rabbit) confirms(kind string, members int, durable bool) driver.Confirms {
 	k := r.cfg.Known(driver.Servers{})
 	k["queue-type"], k["replication"], k["durable"] = kind, strconv.Itoa(members), strconv.FormatBool(durable)
-	return guarantees.Of(k)
+	return page.Confirmations.Of(k)
 }

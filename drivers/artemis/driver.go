@@ -17,21 +17,17 @@ package artemis
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
 )
 
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files)
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -57,8 +53,7 @@ func Definition() driver.Definition {
 				Server: Server{Persistence: "yes", Sync: "yes", MaxSize: -1, FullPolicy: "PAGE", Heap: "256m"},
 			}
 		},
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 

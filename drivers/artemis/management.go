@@ -165,7 +165,7 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 	k := s.cfg.Known(driver.Servers{})
 	k["durable"], k["server.persistence"] = f.Settings["durable"], f.Settings["persistence-enabled"]
 	k["server.sync"], k["replication"] = strconv.FormatBool(sync), p.replication()
-	f.Confirms = guarantees.Of(k)
+	f.Confirms = page.Confirmations.Of(k)
 	if !persistent {
 		return f, nil
 	}

@@ -44,7 +44,7 @@ type sink struct {
 // stir sends something on the consumer's connection.
 func (s *sink) stir(t testing.TB) {
 	for _, f := range s.consumer.(blocking.Feeds) {
-		if err := f.(*feed).link.Do(t.Context(), func(k *client.Conn) error { _, err := k.Stats(); return err }); err != nil {
+		if err := f.(*feed).Link.Do(t.Context(), func(k *client.Conn) error { _, err := k.Stats(); return err }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -70,7 +70,7 @@ func consume(t testing.TB, c driver.Conn, deliver func(), destinations ...string
 func TestUnknownSyncIsNotPersisted(t *testing.T) {
 	k := (&Config{Fsync: -1}).Known(driver.Servers{})
 	k["server.binlog"] = "yes"
-	if got := guarantees.Of(k); got != (driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}) {
+	if got := page.Confirmations.Of(k); got != (driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -3,107 +3,48 @@ package beanstalkd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	client "github.com/beanstalkd/go-beanstalk"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
-	"github.com/weirmq/weir/drivers/internal/each"
-	"github.com/weirmq/weir/drivers/internal/failure"
-	"github.com/weirmq/weir/drivers/internal/retry"
+	"github.com/weirmq/weir/drivers/internal/keeper"
 )
 
 // reserveWait is how long a reserve waits for a job before it is sent again. It is shorter than any
 // option timeout, so that a silent server is detected.
 const reserveWait = time.Second
 
-// A feed takes the jobs of one tube, on its own connection.
-type feed struct {
-	link    *link
-	cfg     *Config
-	source  int32
-	watched map[string]bool // the tube
-	id      uint64          // of the job it holds
-	ds      [1]driver.Delivery
-}
+// A feed takes the jobs of one tube.
+type feed = keeper.Feed[*client.Conn]
 
-// Consumer connects once for each destination.
+// Consumer connects once for each destination. A tube keeps its jobs for any consumer. When a
+// connection ends, the server gives the job that it holds to another consumer.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	var x blocking.Feeds // a tube keeps its jobs for any consumer
-	for i, d := range spec.Destinations {
-		f, err := c.feed(ctx, &spec, d, int32(i))
+	return blocking.NewFeeds(spec.Destinations, func(i int, d string) (blocking.Feeds, error) {
+		tube, err := c.tube(d)
 		if err != nil {
-			_ = x.Close(ctx)
-			return nil, each.About(d, err)
+			return nil, err
 		}
-		x = append(x, f)
-	}
-	return x, nil
-}
-
-// feed connects for one destination.
-func (c *conn) feed(ctx context.Context, spec *driver.ConsumerSpec, destination string, source int32) (*feed, error) {
-	tube, err := c.tube(destination)
-	if err != nil {
-		return nil, err
-	}
-	l, err := c.cfg.connect(ctx, c.run.For(spec), fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index))
-	return &feed{link: l, cfg: &c.cfg, source: source, watched: map[string]bool{tube: true}}, err
-}
-
-// Close implements blocking.Feed. The server gives a job that is still held to another consumer.
-func (f *feed) Close() { f.link.Close() }
-
-// Run implements blocking.Feed. It ends when the connection is permanently lost.
-func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
-	for ctx.Err() == nil {
-		if err := f.link.Await(ctx); failure.Hopeless(err) {
-			return fmt.Errorf("subscription lost: %w", err)
-		}
-		switch err := f.link.Do(ctx, f.reserve); {
-		case ctx.Err() != nil: // unsettled messages return with the connection
-		case errors.Is(err, client.ErrTimeout):
-		case err != nil:
-			sink.Fault(err)
-			retry.Pause(ctx, f.cfg.ReconnectWait)
-		default:
-			f.deliver(sink)
-		}
-	}
-	return nil
-}
-
-// reserve reserves a job.
-func (f *feed) reserve(k *client.Conn) (err error) {
-	set := client.TubeSet{Conn: k, Name: f.watched}
-	d := driver.Delivery{Partition: -1, Source: f.source}
-	f.id, d.Payload, err = set.Reserve(reserveWait)
-	f.ds[0] = d
-	return err
-}
-
-// deliver delivers the job that the feed holds, and settles it.
-func (f *feed) deliver(sink driver.Sink) {
-	stop := func() {}
-	if f.cfg.Touch > 0 { // the settlement reveals the job's fate
-		touch := func(k *client.Conn) error { return k.Touch(f.id) }
-		stop = retry.Every(f.cfg.Touch, func() { _ = f.link.Do(context.Background(), touch) })
-	}
-	refused := sink.Deliver(f.ds[:])
-	stop()
-	// Independent of Run's context: accepted messages are settled.
-	err := f.link.Do(context.Background(), func(k *client.Conn) error {
-		if refused != nil {
-			return k.Release(f.id, priority, 0)
-		}
-		return k.Delete(f.id)
+		l, err := c.cfg.connect(ctx, c.run.For(&spec), spec.Name())
+		watched, id := map[string]bool{tube: true}, uint64(0)
+		return blocking.Feeds{&feed{
+			Link: l, Source: int32(i),
+			Take: func(k *client.Conn, d *driver.Delivery) (ok bool, err error) {
+				set := client.TubeSet{Conn: k, Name: watched}
+				if id, d.Payload, err = set.Reserve(reserveWait); errors.Is(err, client.ErrTimeout) {
+					return false, nil
+				}
+				return true, err
+			},
+			Settle: func(k *client.Conn, refused bool) error {
+				if refused {
+					return k.Release(id, priority, 0)
+				}
+				return k.Delete(id)
+			},
+			Renew: func(k *client.Conn) error { return k.Touch(id) }, RenewEvery: c.cfg.Touch,
+		}}, err
 	})
-	if err != nil {
-		sink.Fault(err)
-	}
-	if refused == nil {
-		sink.Settled(f.ds[:], err)
-	}
 }

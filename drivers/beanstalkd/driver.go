@@ -23,7 +23,7 @@ package beanstalkd
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -43,14 +43,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files)
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -76,8 +72,7 @@ func Definition() driver.Definition {
 				Server: Server{Binlog: "no", Fsync: 50, MaxJobSize: 65535},
 			}
 		},
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -163,13 +158,10 @@ type conn struct {
 }
 
 func (c *conn) tube(destination string) (string, error) {
-	if !c.run.Existing {
-		return names.Join(longest, "weir", c.run.ID, destination), nil
-	}
-	if len(destination) > longest || strings.HasPrefix(destination, "-") || strings.Trim(destination, client.NameChars) != "" {
+	if c.run.Existing && (len(destination) > longest || strings.HasPrefix(destination, "-") || strings.Trim(destination, client.NameChars) != "") {
 		return "", fmt.Errorf("a tube cannot have this name: %w", driver.ErrUnsupported)
 	}
-	return destination, nil
+	return names.Of(c.run, longest, destination), nil
 }
 
 // Declare does nothing: the server creates a tube when a client names it.
@@ -280,7 +272,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	k := c.cfg.Known(driver.Servers{})
 	k["server.binlog"] = f.Settings["binlog"]
-	f.Confirms = guarantees.Of(k)
+	f.Confirms = page.Confirmations.Of(k)
 	return f, err
 }
 
@@ -298,5 +290,3 @@ func (c *conn) Close(context.Context) error {
 	c.link.Close()
 	return nil
 }
-
-var _ driver.Backlogger = (*conn)(nil)

@@ -2,7 +2,6 @@ package beanstalkd
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	client "github.com/beanstalkd/go-beanstalk"
@@ -40,7 +39,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	}
 	tubes.Limit(most, limit)
 	p := &producer{tubes: tubes, ttr: c.cfg.TTR}
-	if p.link, err = c.cfg.connect(ctx, c.run, fmt.Sprintf("producer %d", spec.Index)); err != nil {
+	if p.link, err = c.cfg.connect(ctx, c.run, spec.Name()); err != nil {
 		return nil, err
 	}
 	p.Pool = blocking.New(1, spec.InFlight, p.send, done).Then(p.link.Close)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
-	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -31,13 +30,13 @@ type feed struct {
 	ds [1]driver.Delivery
 }
 
-// Consumer creates its subscription's groups, which have begun when it returns.
+// Consumer creates its subscription's groups, which have begun when it returns. A group keeps
+// its events until a consumer takes them.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	var x blocking.Feeds // a group keeps its events until a consumer takes them
-	for i, d := range spec.Destinations {
+	return blocking.NewFeeds(spec.Destinations, func(i int, d string) (blocking.Feeds, error) {
 		stream, err := c.stream(d)
 		f := &feed{
-			c: c, link: c.connect(c.run.For(&spec), fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)),
+			c: c, link: c.connect(c.run.For(&spec), spec.Name()),
 			stream: stream, group: c.group(spec.Subscription), buffer: uint32(c.cfg.Buffer), source: int32(i),
 		}
 		if spec.Prefetch > 0 {
@@ -46,13 +45,8 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		if err == nil {
 			err = c.subscribe(ctx, f.stream, f.group)
 		}
-		if err != nil {
-			_ = x.Close(ctx)
-			return nil, each.About(d, err)
-		}
-		x = append(x, f)
-	}
-	return x, nil
+		return blocking.Feeds{f}, err
+	})
 }
 
 // Close implements blocking.Feed. The server gives unsettled events to other consumers.

@@ -23,13 +23,14 @@ package eventstore
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/kurrent-io/KurrentDB-Client-Go/kurrentdb"
@@ -37,16 +38,14 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-//go:embed page.md
-var page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
-
-//go:embed recipe.yaml
-var recipe string
+var page = driver.MustPage(files)
 
 // largest limits the bytes of a message passed to the client: the server accepts appends of 1 MiB
 // (its default), including the event's other data.
@@ -76,8 +75,7 @@ func Definition() driver.Definition {
 				MessageTimeout: 30 * time.Second, MaxRetries: 10, Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
 			}
 		},
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -123,7 +121,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 
 // Open connects, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
-	x := &conn{cfg: *c, run: run, groups: map[[2]string]bool{}}
+	x := &conn{cfg: *c, run: run}
 	x.link = x.connect(run, "control")
 	if _, err := x.Facts(ctx); err != nil {
 		x.link.close()
@@ -138,18 +136,14 @@ type conn struct {
 	run  driver.Run
 	link *link // for requests
 
-	mu     sync.Mutex
-	groups map[[2]string]bool // stream and group, made by this Conn
+	groups known.Table[[2]string, string] // stream and group, made by this Conn: the stream of each
 }
 
 func (c *conn) stream(destination string) (string, error) {
-	if c.run.Existing {
-		if destination == "" || strings.HasPrefix(destination, "$") {
-			return "", fmt.Errorf("the stream name is reserved: %w", driver.ErrUnsupported)
-		}
-		return destination, nil
+	if c.run.Existing && (destination == "" || strings.HasPrefix(destination, "$")) {
+		return "", fmt.Errorf("the stream name is reserved: %w", driver.ErrUnsupported)
 	}
-	return names.Join(200, "weir", c.run.ID, destination), nil
+	return names.Of(c.run, 200, destination), nil
 }
 
 func (c *conn) group(subscription string) string {
@@ -176,9 +170,7 @@ func (c *conn) subscribe(ctx context.Context, stream, group string) error {
 		return err
 	})
 	if err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.groups[[2]string{stream, group}] = true
+		c.groups.Note([2]string{stream, group}, stream)
 	}
 	return err
 }
@@ -191,7 +183,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		stream, err := c.stream(d.Name)
 		if err == nil {
-			err = c.unsubscribe(ctx, func(of string) bool { return of == stream })
+			err = c.unsubscribe(ctx, known.Having(&c.groups, stream))
 		}
 		if err == nil {
 			err = c.link.do(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
@@ -203,19 +195,11 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// unsubscribe deletes this Conn's groups on the matching streams.
-func (c *conn) unsubscribe(ctx context.Context, which func(stream string) bool) error {
-	c.mu.Lock()
-	var of [][2]string
-	for g := range c.groups {
-		if which(g[0]) {
-			of = append(of, g)
-			delete(c.groups, g)
-		}
-	}
-	c.mu.Unlock()
+// unsubscribe deletes groups.
+func (c *conn) unsubscribe(ctx context.Context, groups [][2]string) error {
 	var errs []error
-	for _, g := range of {
+	for _, g := range groups {
+		c.groups.Forget(g)
 		errs = append(errs, c.link.do(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
 			return absent(k.DeletePersistentSubscription(ctx, g[0], g[1], kurrentdb.DeletePersistentSubscriptionOptions{}))
 		}))
@@ -244,7 +228,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return driver.Facts{}, err
 	}
 	f.Nodes = max(f.Nodes, 1)
-	f.Confirms = guarantees.Of(c.cfg.Known(driver.Servers{Nodes: f.Nodes}))
+	f.Confirms = page.Confirmations.Of(c.cfg.Known(driver.Servers{Nodes: f.Nodes}))
 	if c.cfg.Flushes {
 		f.Settings["flushes"] = "yes (option flushes)"
 	}
@@ -302,13 +286,10 @@ func end(ctx context.Context, k *kurrentdb.Client, stream string) (last uint64, 
 func (c *conn) Close(ctx context.Context) error {
 	var err error
 	if c.run.Existing {
-		err = c.unsubscribe(ctx, func(string) bool { return true })
+		err = c.unsubscribe(ctx, slices.Collect(maps.Keys(c.groups.All())))
 	}
 	c.link.close()
 	return err
 }
 
-var (
-	_ driver.Backlogger         = (*conn)(nil)
-	_ driver.GuaranteePredictor = (*Config)(nil)
-)
+var _ driver.GuaranteePredictor = (*Config)(nil)

@@ -2,7 +2,6 @@ package eventstore
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/kurrent-io/KurrentDB-Client-Go/kurrentdb"
 
@@ -22,7 +21,7 @@ func (c *conn) Producer(_ context.Context, spec driver.ProducerSpec, done driver
 		return nil, err
 	}
 	streams.Limit(largest, limit)
-	l := c.connect(c.run, fmt.Sprintf("producer %d", spec.Index))
+	l := c.connect(c.run, spec.Name())
 	return blocking.New(1, spec.InFlight, func(ctx context.Context, _ int, m *driver.Message) error {
 		stream, err := streams.Of(ctx, m)
 		if err != nil {

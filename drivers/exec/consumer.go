@@ -118,7 +118,7 @@ func (x *consumer) next(ctx context.Context, sink driver.Sink) error {
 	}
 	if x.away && k != fault && k != lost { // no frame says that a connection is back
 		x.away = false
-		x.run.Tell(driver.Reconnect, fmt.Sprintf("consumer %s %d", x.spec.Subscription, x.spec.Index))
+		x.run.Tell(driver.Reconnect, x.spec.Name())
 	}
 	c := cursor{b: body}
 	switch k {

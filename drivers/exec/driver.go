@@ -10,7 +10,7 @@ package exec
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,10 +22,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/each"
 )
 
-// page is the documentation page.
-//
 //go:embed page.md
-var page string
+var files embed.FS
 
 // largest is the most bytes of a payload.
 const largest = 64 << 20
@@ -48,7 +46,7 @@ func Definition() driver.Definition {
 		New: func() driver.Config {
 			return &Config{Order: "none", StartLimit: 10 * time.Second, Timeout: 10 * time.Second}
 		},
-		Page: driver.MustPage(page),
+		Page: driver.MustPage(files),
 	}
 }
 
@@ -253,5 +251,3 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 
 // Close stops the child.
 func (c *conn) Close(ctx context.Context) error { return c.child.stop(ctx) }
-
-var _ driver.Backlogger = (*conn)(nil)

@@ -64,7 +64,7 @@ func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec, responds 
 	for i, d := range spec.Destinations {
 		target, err := c.place(d)
 		f := &feed{
-			conn: c, events: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), at: c.cfg.at(spec.Index + i),
+			conn: c, events: c.run.For(&spec), name: spec.Name(), at: c.cfg.at(spec.Index + i),
 			target: target, source: int32(i), responds: responds, queue: make(chan []byte, queued), arrivals: fifo.New[arrival](),
 		}
 		x.feeds = append(x.feeds, f)
@@ -76,7 +76,7 @@ func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec, responds 
 			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
 	}
-	c.consumers.Add(x, spec.Subscription)
+	c.consumers.Note(x, spec.Subscription)
 	return x, nil
 }
 
@@ -265,7 +265,7 @@ func (f *feed) deliver(sink driver.Sink, body []byte) error {
 }
 
 func (x *consumer) Close(context.Context) error {
-	x.conn.consumers.Remove(x)
+	x.conn.consumers.Forget(x)
 	for _, f := range x.feeds {
 		f.sockets.Refuse()
 	}

@@ -31,7 +31,7 @@ package iris
 import (
 	"context"
 	"crypto/sha256"
-	_ "embed" // embeds the page
+	"embed"
 	"errors"
 	"fmt"
 	"net"
@@ -41,20 +41,17 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/closers"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/keeper"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-//go:embed page.md
-var page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
-
-//go:embed recipe.yaml
-var recipe string
+var page = driver.MustPage(files)
 
 // Patterns of Iris.
 const (
@@ -85,8 +82,7 @@ func Definition() driver.Definition {
 				Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
 			}
 		},
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -188,10 +184,10 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 type conn struct {
 	cfg       Config
 	run       driver.Run
-	token     string             // prefix of markers
-	links     []*link            // one per relay
-	producers closers.Set[asked] // without subscription
-	consumers closers.Set[*consumer]
+	token     string                     // prefix of markers
+	links     []*link                    // one per relay
+	producers known.Table[asked, string] // without subscription
+	consumers known.Table[*consumer, string]
 
 	mu      sync.Mutex
 	deleted map[string]int // by destination: how often it was deleted
@@ -240,7 +236,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	return driver.Facts{
 		Name: "iris", Version: "relay protocol " + protocol, Nodes: len(c.links),
-		Confirms: guarantees.Of(c.cfg.Known(driver.Servers{})),
+		Confirms: page.Confirmations.Of(c.cfg.Known(driver.Servers{})),
 		Settings: map[string]string{"pattern": c.cfg.Pattern, "relays": strings.Join(c.cfg.Address, ", ")},
 	}, nil
 }
@@ -257,8 +253,6 @@ func (c *conn) Close(context.Context) error {
 type requesting struct{ *conn }
 
 var (
-	_ driver.Backlogger         = (*conn)(nil)
-	_ driver.Requester          = requesting{}
 	_ driver.Narrowed           = (*Config)(nil)
 	_ driver.GuaranteePredictor = (*Config)(nil)
 )

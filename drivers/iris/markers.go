@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
@@ -182,14 +183,14 @@ func (c *conn) backlog(ctx context.Context, subscription, destination string) (l
 		return 0, err
 	}
 	var feeds []*feed
-	for _, x := range c.consumers.Of(subscription) {
+	for _, x := range known.Having(&c.consumers, subscription) {
 		for _, f := range x.feeds {
 			if f.target == target {
 				feeds = append(feeds, f)
 			}
 		}
 	}
-	producers := c.producers.Of("")
+	producers := known.Having(&c.producers, "")
 	if c.cfg.toOne() {
 		for _, p := range producers {
 			if err := p.behind(ctx, target, nil); err != nil {

@@ -2,7 +2,6 @@ package iris
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
@@ -31,7 +30,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.connect(ctx, fmt.Sprintf("producer %d", spec.Index), c.cfg.at(spec.Index))
+	l, err := c.connect(ctx, spec.Name(), c.cfg.at(spec.Index))
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +38,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	op := c.op()
 	p.write = func(s *session) error { return s.message(op, p.target, p.m.Payload) }
 	p.Pool = blocking.New(1, spec.InFlight, p.send, done)
-	c.producers.Add(p, "")
+	c.producers.Note(p, "")
 	return p, nil
 }
 
@@ -53,7 +52,7 @@ func (p *producer) send(ctx context.Context, _ int, m *driver.Message) (err erro
 }
 
 func (p *producer) Close(ctx context.Context) error {
-	p.c.producers.Remove(p)
+	p.c.producers.Forget(p)
 	err := p.Pool.Close(ctx)
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	defer cancel()

@@ -3,7 +3,6 @@ package iris
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -36,7 +35,7 @@ func (c *conn) requester(ctx context.Context, spec driver.ProducerSpec, done dri
 	}
 	q := &requester{conn: c, targets: targets, replies: replies}
 	for range max(1, min(c.cfg.Workers, spec.InFlight)) {
-		l, err := c.connect(ctx, fmt.Sprintf("producer %d", spec.Index), c.cfg.at(spec.Index))
+		l, err := c.connect(ctx, spec.Name(), c.cfg.at(spec.Index))
 		if err != nil {
 			q.end()
 			return nil, err
@@ -44,7 +43,7 @@ func (c *conn) requester(ctx context.Context, spec driver.ProducerSpec, done dri
 		q.links = append(q.links, l)
 	}
 	q.Pool = blocking.New(len(q.links), spec.InFlight, q.send, done)
-	c.producers.Add(q, "")
+	c.producers.Note(q, "")
 	return q, nil
 }
 
@@ -78,7 +77,7 @@ func (q *requester) end() {
 // Close implements driver.Producer. Requests without a reply fail, whereas a producer of messages
 // waits for them.
 func (q *requester) Close(ctx context.Context) error {
-	q.conn.producers.Remove(q)
+	q.conn.producers.Forget(q)
 	if q.replies {
 		q.end()
 	}

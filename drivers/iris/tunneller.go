@@ -55,7 +55,7 @@ func (c *conn) tunneller(ctx context.Context, spec driver.ProducerSpec, done dri
 	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (*outbox, error) {
 		target, err := c.place(d)
 		l := &outbox{
-			p: p, name: fmt.Sprintf("producer %d", spec.Index), at: c.cfg.at(spec.Index + len(p.outboxes)), target: target,
+			p: p, name: spec.Name(), at: c.cfg.at(spec.Index + len(p.outboxes)), target: target,
 			queue: fifo.New[item](), changed: make(chan struct{}),
 		}
 		if err == nil {
@@ -67,7 +67,7 @@ func (c *conn) tunneller(ctx context.Context, spec driver.ProducerSpec, done dri
 		_ = p.Close(ctx)
 		return nil, err
 	}
-	c.producers.Add(p, "")
+	c.producers.Note(p, "")
 	return p, nil
 }
 
@@ -216,7 +216,7 @@ func (p *tunneller) behind(ctx context.Context, target string, _ []byte) error {
 // forwarded. Close therefore waits, at most 2 s, until the consumers have everything.
 func (p *tunneller) Close(ctx context.Context) error {
 	return p.End(ctx, func(late bool) error {
-		p.c.producers.Remove(p)
+		p.c.producers.Forget(p)
 		wait, cancel := context.WithTimeout(ctx, flushWait)
 		defer cancel()
 		for _, l := range p.outboxes {
@@ -241,5 +241,3 @@ func (p *tunneller) Close(ctx context.Context) error {
 		return p.Wait(context.Background())
 	})
 }
-
-var _ driver.Producer = (*tunneller)(nil)

@@ -64,7 +64,7 @@ package jetstream
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"errors"
 	"sync"
 	"time"
@@ -77,12 +77,10 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// page is the documentation page.
-//
 //go:embed page.md
-var page string
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
+var page = driver.MustPage(files, natsconn.Recipe())
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -108,11 +106,10 @@ func Definition() driver.Definition {
 			Ordering:        driver.PerDestination,
 			MaxPayload:      natsd.MaxPayload,
 		},
-		New:    func() driver.Config { return newConfig() },
-		Serve:  serve,
-		Nodes:  natsconn.CheckNodes,
-		Recipe: natsconn.Recipe(),
-		Page:   driver.MustPage(page),
+		New:   func() driver.Config { return newConfig() },
+		Serve: serve,
+		Nodes: natsconn.CheckNodes,
+		Page:  page,
 	}
 }
 
@@ -220,5 +217,3 @@ type conn struct {
 func (c *conn) Close(ctx context.Context) error {
 	return errors.Join(c.removeDurables(ctx), c.link.Close(ctx))
 }
-
-var _ driver.Backlogger = (*conn)(nil)

@@ -104,10 +104,10 @@ func TestUnknownServerSettingsWeakenGuarantee(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %v, sync_interval %s", c.name, f, err, c.want, c.sync)
 		}
 	}
-	if got := guarantees.Of(known(jetstream.FileStorage, 3, false, false)).Guarantee; got != driver.Replicated {
+	if got := page.Confirmations.Of(known(jetstream.FileStorage, 3, false, false)).Guarantee; got != driver.Replicated {
 		t.Errorf("three replicas, not known to sync: %v", got)
 	}
-	if got := guarantees.Of(known(jetstream.FileStorage, 1, true, true)); got.Guarantee != driver.Received || got.Stable != driver.StableNone {
+	if got := page.Confirmations.Of(known(jetstream.FileStorage, 1, true, true)); got.Guarantee != driver.Received || got.Stable != driver.StableNone {
 		t.Errorf("persist mode async on a server that syncs: %+v", got)
 	}
 }

@@ -32,7 +32,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, err
 	}
 	is := natsconn.Publishing{
-		Name: fmt.Sprintf("producer %d", spec.Index), Spec: spec, Subjects: subjects, Done: done,
+		Name: spec.Name(), Spec: spec, Subjects: subjects, Done: done,
 		Timeout: c.cfg.AckTimeout, Answered: answered, Only: only,
 	}
 	if c.cfg.Path == byVendor {

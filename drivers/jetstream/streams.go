@@ -216,7 +216,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 	}
 	if len(infos) == 0 {
-		f.Confirms = guarantees.Of(known(c.cfg.storage(), 1, servers[here].SyncAlways, false))
+		f.Confirms = page.Confirmations.Of(known(c.cfg.storage(), 1, servers[here].SyncAlways, false))
 	}
 	for _, info := range infos {
 		is := info.Config
@@ -227,7 +227,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 		async := is.PersistMode == jetstream.AsyncPersistMode
 		unsynced := slices.ContainsFunc(c.holders(info), func(h string) bool { return !servers[h].SyncAlways })
-		f.Confirms = f.Confirms.Weaker(guarantees.Of(known(is.Storage, is.Replicas, !unsynced, async)))
+		f.Confirms = f.Confirms.Weaker(page.Confirmations.Of(known(is.Storage, is.Replicas, !unsynced, async)))
 		set.Add("storage", strings.ToLower(is.Storage.String()))
 		set.Add("num_replicas", strconv.Itoa(is.Replicas))
 		set.Add("retention", strings.ToLower(is.Retention.String()))

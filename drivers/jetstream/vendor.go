@@ -122,7 +122,4 @@ func (p *vendorProducer) Close(ctx context.Context) error {
 	})
 }
 
-var (
-	_ driver.Labelled = (*Config)(nil)
-	_ driver.Producer = (*vendorProducer)(nil)
-)
+var _ driver.Labelled = (*Config)(nil)

@@ -69,7 +69,7 @@ package kafka
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"errors"
 	"fmt"
 	"time"
@@ -78,12 +78,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
 
-// page is the documentation page.
-//
 //go:embed page.md
-var page string
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
+var page = driver.MustPage(files, kafkaconn.Recipe())
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -109,9 +107,8 @@ func Definition() driver.Definition {
 			Ordering:        driver.PerPartition,
 			MaxPayload:      kafkaconn.MaxPayload,
 		},
-		New:    func() driver.Config { return newConfig() },
-		Page:   driver.MustPage(page),
-		Recipe: kafkaconn.Recipe(),
+		New:  func() driver.Config { return newConfig() },
+		Page: page,
 	}
 }
 
@@ -157,11 +154,3 @@ type conn struct {
 	*kafkaconn.Hold
 	cfg Config
 }
-
-var (
-	_ driver.Conn       = (*conn)(nil)
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Producer   = (*kafkaconn.Producer)(nil)
-	_ driver.Producer   = (*transactor)(nil)
-	_ driver.Consumer   = (*consumer)(nil)
-)

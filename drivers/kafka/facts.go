@@ -14,11 +14,11 @@ const transactions = "__transaction_state"
 // Facts reads the settings of the topics, and of the transaction log if transactions are used, from
 // every broker that holds them.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
-	f, err := c.Hold.Facts(ctx, guarantees)
+	f, err := c.Hold.Facts(ctx, page.Confirmations)
 	if err != nil || c.cfg.Transaction == 0 {
 		return f, err
 	}
-	log, err := c.Link.Facts(ctx, guarantees, "all", []string{transactions})
+	log, err := c.Link.Facts(ctx, page.Confirmations, "all", []string{transactions})
 	if err != nil {
 		return f, fmt.Errorf("log of transactions: %w", err)
 	}
@@ -34,7 +34,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 // topics, it decides.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := c.Common.Known(s)
-	if log := c.KnownLog(s); c.Transaction > 0 && s.Nodes > 0 && guarantees.AtMost(log).Guarantee < guarantees.AtMost(k).Guarantee {
+	if log := c.KnownLog(s); c.Transaction > 0 && s.Nodes > 0 && page.Confirmations.AtMost(log).Guarantee < page.Confirmations.AtMost(k).Guarantee {
 		return log
 	}
 	return k

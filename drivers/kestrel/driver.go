@@ -22,11 +22,10 @@ package kestrel
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -34,12 +33,13 @@ import (
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/keeper"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
 //go:embed page.md
-var page string // documentation page; driver.MustPage defines its format
+var files embed.FS
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -61,7 +61,7 @@ func Definition() driver.Definition {
 		New: func() driver.Config {
 			return &Config{Address: servers.Like, Wait: time.Second, Poll: time.Millisecond, Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond}
 		},
-		Page: driver.MustPage(page),
+		Page: driver.MustPage(files),
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	x := &conn{cfg: *c, run: run, link: l, children: map[string]bool{}}
+	x := &conn{cfg: *c, run: run, link: l}
 	// An open port does not prove that a server answers. This uses Do, because a wrong answer would
 	// not improve on retry.
 	if err := l.Do(ctx, func(s *session) error { _, err := s.stats(); return err }); err != nil {
@@ -137,20 +137,16 @@ type conn struct {
 	run  driver.Run
 	link *link // for requests
 
-	mu       sync.Mutex
-	children map[string]bool // queues of subscriptions
+	children known.Table[string, string] // queues of subscriptions: the queue of each
 }
 
 // queue returns the queue of a destination. Its name has no dot, which Siberite would read as the
 // name of a cursor.
 func (c *conn) queue(destination string) (string, error) {
-	if !c.run.Existing {
-		return strings.ReplaceAll(names.Join(longest, "weir", c.run.ID, destination), ".", "-"), nil
-	}
-	if len(destination) > longest || strings.ContainsAny(destination, " /+.~\t\r\n") || destination == "" {
+	if c.run.Existing && (len(destination) > longest || strings.ContainsAny(destination, " /+.~\t\r\n") || destination == "") {
 		return "", fmt.Errorf("a queue cannot have this name: %w", driver.ErrUnsupported)
 	}
-	return destination, nil
+	return strings.ReplaceAll(names.Of(c.run, longest, destination), ".", "-"), nil
 }
 
 func (c *conn) child(queue, subscription string) string {
@@ -158,9 +154,7 @@ func (c *conn) child(queue, subscription string) string {
 		return queue
 	}
 	key := queue + "+" + names.Token(subscription)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.children[key] = true
+	c.children.Note(key, queue)
 	return key
 }
 
@@ -171,25 +165,13 @@ func (c *conn) Declare(context.Context, ...driver.Destination) error { return ni
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		queue, err := c.queue(d.Name)
-		for _, key := range append(c.kept(queue), queue) {
+		for _, key := range append(known.Having(&c.children, queue), queue) {
 			if err == nil {
 				err = c.link.Ask(ctx, func(s *session) error { _, err := s.tell("delete", key); return err })
 			}
 		}
 		return err
 	})
-}
-
-// kept returns the children of a queue that this Conn has read.
-func (c *conn) kept(queue string) (children []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key := range c.children {
-		if strings.HasPrefix(key, queue+"+") {
-			children = append(children, key)
-		}
-	}
-	return children
 }
 
 // Backlog implements driver.Backlogger: items that wait, plus items that consumers hold.
@@ -234,7 +216,4 @@ func (c *conn) Close(context.Context) error {
 	return nil
 }
 
-var (
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Narrowed   = (*Config)(nil)
-)
+var _ driver.Narrowed = (*Config)(nil)

@@ -2,7 +2,6 @@ package kestrel
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
@@ -15,7 +14,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.cfg.connect(ctx, c.run, fmt.Sprintf("producer %d", spec.Index))
+	l, err := c.cfg.connect(ctx, c.run, spec.Name())
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ package kmq
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"sync"
 	"time"
 
@@ -48,12 +48,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
 
-// page is the documentation page.
-//
 //go:embed page.md
-var page string
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
+var page = driver.MustPage(files, kafkaconn.Recipe())
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -79,9 +77,8 @@ func Definition() driver.Definition {
 			Ordering:        driver.Unordered,
 			MaxPayload:      kafkaconn.MaxPayload,
 		},
-		New:    func() driver.Config { return newConfig() },
-		Page:   driver.MustPage(page),
-		Recipe: kafkaconn.Recipe(),
+		New:  func() driver.Config { return newConfig() },
+		Page: page,
 	}
 }
 
@@ -145,9 +142,3 @@ func (c *conn) listen(s driver.Sink) (stop func()) {
 		delete(c.sinks, s)
 	}
 }
-
-var (
-	_ driver.Conn       = (*conn)(nil)
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Consumer   = (*consumer)(nil)
-)

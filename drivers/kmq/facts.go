@@ -11,7 +11,7 @@ import (
 
 // Facts reads the settings of the topics from every broker that holds them.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
-	f, err := c.Hold.Facts(ctx, guarantees)
+	f, err := c.Hold.Facts(ctx, page.Confirmations)
 	if err == nil {
 		f.Settings["redeliver-after"] = c.cfg.RedeliverAfter.String()
 	}

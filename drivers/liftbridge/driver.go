@@ -21,7 +21,7 @@ package liftbridge
 import (
 	"cmp"
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,15 +46,12 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-	servers    = endpoint.Kind{Schemes: []string{"liftbridge"}, Port: "9292", Like: "127.0.0.1:9292"}
-)
+var page = driver.MustPage(files)
+
+var servers = endpoint.Kind{Schemes: []string{"liftbridge"}, Port: "9292", Like: "127.0.0.1:9292"}
 
 // largest is the servers' replication.max.bytes, minus the envelope.
 const largest = 1_000_000
@@ -76,8 +73,7 @@ func Definition() driver.Definition {
 		New: func() driver.Config {
 			return &Config{Address: []string{servers.Like}, Acks: "leader", MinInsync: 1, Timeout: 5 * time.Second, ReconnectWait: 250 * time.Millisecond}
 		},
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -168,8 +164,8 @@ type conn struct {
 	cfg      Config
 	run      driver.Run
 	client   client.Client
-	declared known.Table[int]   // stream replicas
-	parts    known.Table[*part] // of subscriptions with consumers in this process
+	declared known.Table[string, int]   // stream replicas
+	parts    known.Table[string, *part] // of subscriptions with consumers in this process
 }
 
 // Open connects, within ctx and the option timeout.
@@ -187,13 +183,7 @@ func (c *conn) ask(ctx context.Context, question func(ctx context.Context) error
 	return words.Unreachable(retry.While(ctx, 20*time.Millisecond, unled, func() error { return question(ctx) }))
 }
 
-// stream returns the stream of a destination.
-func (c *conn) stream(destination string) string {
-	if c.run.Existing {
-		return destination
-	}
-	return names.Join(200, "weir", c.run.ID, destination)
-}
+func (c *conn) stream(destination string) string { return names.Of(c.run, 200, destination) }
 
 // Declare creates the streams.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
@@ -342,7 +332,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			}
 		}
 	}
-	f.Confirms = guarantees.Of(k)
+	f.Confirms = page.Confirmations.Of(k)
 	return f, nil
 }
 
@@ -351,5 +341,3 @@ func (c *conn) Close(context.Context) error {
 	end(c.client)
 	return nil
 }
-
-var _ driver.Backlogger = (*conn)(nil)

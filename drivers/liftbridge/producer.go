@@ -2,7 +2,6 @@ package liftbridge
 
 import (
 	"context"
-	"fmt"
 	"hash/crc32"
 	"sync"
 	"sync/atomic"
@@ -46,7 +45,7 @@ type sending struct {
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	p := &producer{Set: inflight.New[uint64](done), conn: c, name: fmt.Sprintf("producer %d", spec.Index), queue: fifo.New[sending]()}
+	p := &producer{Set: inflight.New[uint64](done), conn: c, name: spec.Name(), queue: fifo.New[sending]()}
 	p.policy = map[string]client.MessageOption{
 		"leader": client.AckPolicyLeader(), "all": client.AckPolicyAll(), "none": client.AckPolicyNone(),
 	}[c.cfg.Acks]

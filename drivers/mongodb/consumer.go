@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
-	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -32,25 +31,24 @@ type feed struct {
 	ds     [1]driver.Delivery
 }
 
-// Consumer looks up the collections. A message is one document, so a destination has only one
-// subscription.
+// Consumer looks up the collections, which keep their documents for any consumer. A message is one
+// document, so a destination has only one subscription.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	receivers := c.cfg.Receivers
 	if spec.Prefetch > 0 {
 		receivers = min(receivers, spec.Prefetch)
 	}
-	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	name := spec.Name()
 	l, err := c.cfg.connect(receivers * len(spec.Destinations))
 	if err != nil {
 		return nil, err
 	}
 	end := sync.OnceFunc(l.close) // shared by the feeds
-	var x blocking.Feeds          // a collection keeps its documents for any consumer
-	for source, d := range spec.Destinations {
+	return blocking.NewFeeds(spec.Destinations, func(source int, d string) (x blocking.Feeds, err error) {
 		collection, err := c.found(ctx, d)
 		if err != nil {
-			l.close()
-			return nil, each.About(d, err)
+			end()
+			return nil, err
 		}
 		scout := make(chan struct{}, 1)
 		for range receivers {
@@ -59,8 +57,8 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 				auto: spec.Settle == driver.SettleAuto, source: int32(source),
 			})
 		}
-	}
-	return x, nil
+		return x, nil
+	})
 }
 
 func (f *feed) Close() { f.end() }

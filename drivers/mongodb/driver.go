@@ -36,7 +36,7 @@ package mongodb
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -53,14 +53,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-var (
-	//go:embed recipe.yaml
-	recipe []byte
-	//go:embed page.md
-	page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files)
 
 // The maximum document size, and a document's size besides payload and key
 // (https://www.mongodb.com/docs/manual/reference/limits/).
@@ -98,8 +94,7 @@ func Definition() driver.Definition {
 				Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
 			}
 		},
-		Recipe: recipe,
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -203,13 +198,10 @@ type conn struct {
 }
 
 func (c *conn) name(destination string) (string, error) {
-	switch {
-	case !c.run.Existing:
-		return names.Join(120, "weir", c.run.ID, destination), nil
-	case destination == "" || len(destination) > 120 || strings.ContainsAny(destination, "$\x00") || strings.HasPrefix(destination, "system."):
+	if c.run.Existing && (destination == "" || len(destination) > 120 || strings.ContainsAny(destination, "$\x00") || strings.HasPrefix(destination, "system.")) {
 		return "", fmt.Errorf("a collection cannot have this name: %w", driver.ErrUnsupported)
 	}
-	return destination, nil
+	return names.Of(c.run, 120, destination), nil
 }
 
 // found returns a destination's collection, which must exist.
@@ -288,8 +280,4 @@ func (c *conn) Close(context.Context) error {
 	return nil
 }
 
-var (
-	_ driver.Backlogger         = (*conn)(nil)
-	_ driver.GuaranteePredictor = (*Config)(nil)
-	_ driver.BatchProducer      = (*producer)(nil)
-)
+var _ driver.GuaranteePredictor = (*Config)(nil)

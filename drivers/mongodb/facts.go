@@ -95,7 +95,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 		d.stored, f.Settings["storage engine"] = c.stored(ctx)
 	}
-	f.Confirms = guarantees.Of(d.known())
+	f.Confirms = page.Confirmations.Of(d.known())
 	return f, nil
 }
 

@@ -185,7 +185,7 @@ func TestGuaranteeFollowsWriteConcern(t *testing.T) {
 		{durability{nodes: 5, w: 2, stored: true}, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: none}},
 		{durability{w: 2, journal: true, stored: true}, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: fsync}},
 	} {
-		if got := guarantees.Of(c.d.known()); got != c.want {
+		if got := page.Confirmations.Of(c.d.known()); got != c.want {
 			t.Errorf("%+v: %+v, want %+v", c.d, got, c.want)
 		}
 	}

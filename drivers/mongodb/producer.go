@@ -3,7 +3,6 @@ package mongodb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +41,7 @@ type producer struct {
 
 // Producer looks up the collections.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	p := &producer{conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done}
+	p := &producer{conn: c, name: spec.Name(), done: done}
 	var err error
 	if p.link, err = c.cfg.connect(c.cfg.Senders); err != nil {
 		return nil, err

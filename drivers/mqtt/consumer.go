@@ -52,7 +52,7 @@ const forgetLimit = 2 * time.Second
 // Consumer connects, subscribes and disconnects: from then on, the session stores messages.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
-		conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
+		conn: c, run: c.run.For(&spec), name: spec.Name(),
 		sources: map[string]int32{}, asks: make(chan struct{}, 1), sends: make(chan struct{}, 1), heard: make(chan uint64, 1),
 	}
 	id := c.name("c" + names.Token(spec.Subscription))
@@ -78,7 +78,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	}
 	x.now.Store(nil)
 	l.close(false)
-	c.ends.Add(x, spec.Subscription)
+	c.ends.Note(x, spec.Subscription)
 	return x, nil
 }
 
@@ -269,7 +269,7 @@ func (x *consumer) question(ctx context.Context, l *line) error {
 // Close implements driver.Consumer. If Run has not ended the session, Close reconnects without a
 // session, so that the server drops it, and waits at most 2 s for that.
 func (x *consumer) Close(ctx context.Context) error {
-	x.conn.ends.Remove(x)
+	x.conn.ends.Forget(x)
 	defer x.set.Refuse()
 	if x.forgot {
 		return nil

@@ -8,7 +8,7 @@ package mqtt
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"fmt"
 	"math"
 	"strconv"
@@ -16,20 +16,16 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/closers"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string // documentation page
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files)
 
 // Versions of the protocol.
 const (
@@ -56,8 +52,7 @@ func Definition() driver.Definition {
 				Server: Server{Persistence: "no", AutosaveInterval: 1800, AutosaveOnChanges: "no", MaxInflight: 20, MaxQueued: 1000, NoDelay: "no"},
 			}
 		},
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -140,7 +135,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 type conn struct {
 	cfg  Config
 	run  driver.Run
-	ends closers.Set[end]
+	ends known.Table[end, string]
 }
 
 // An end is a producer or a consumer.
@@ -183,7 +178,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (ui
 
 // sum adds up the results for a subscription's consumers; "" for the producers.
 func (c *conn) sum(ctx context.Context, subscription string) (sum uint64, err error) {
-	for _, e := range c.ends.Of(subscription) {
+	for _, e := range known.Having(&c.ends, subscription) {
 		n, err := e.left(ctx)
 		if err != nil {
 			return 0, errorMap.Unreachable(err)
@@ -208,7 +203,7 @@ func (c *Config) Known(driver.Servers) driver.Known { return driver.KnownOf(c, "
 
 // Facts connects. The guarantee is the QoS level that the server grants.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
-	f := driver.Facts{Name: "MQTT broker", Nodes: 1, Confirms: guarantees.Of(c.cfg.Known(driver.Servers{})), Settings: map[string]string{
+	f := driver.Facts{Name: "MQTT broker", Nodes: 1, Confirms: page.Confirmations.Of(c.cfg.Known(driver.Servers{})), Settings: map[string]string{
 		"version": c.cfg.Version, "qos": strconv.Itoa(c.cfg.QoS), "shared": strconv.FormatBool(c.cfg.Shared),
 	}}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
@@ -280,7 +275,4 @@ func number(n uint64) string {
 
 func (c *conn) Close(context.Context) error { return nil }
 
-var (
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Narrowed   = (*Config)(nil)
-)
+var _ driver.Narrowed = (*Config)(nil)

@@ -16,6 +16,7 @@ import (
 	five5 "github.com/eclipse/paho.golang/paho"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/sockets"
@@ -73,7 +74,7 @@ func subscribe(t testing.TB, c driver.Conn, hold chan struct{}) (*trial.Log, *co
 		l.OnDeliver = func([]driver.Delivery) error { <-hold; return nil }
 	}
 	l.Consume(t, c, driver.ConsumerSpec{Settle: driver.SettleEach})
-	return l, driver.Inside(c).(*conn).ends.Of("s")[0].(*consumer)
+	return l, known.Having(&driver.Inside(c).(*conn).ends, "s")[0].(*consumer)
 }
 
 // start starts a server with lines of configuration, in a folder, and returns its address.
@@ -241,7 +242,7 @@ func TestClosedConsumersShareIsLost(t *testing.T) {
 		if n := put(t, p, f, 100); n != 100 || !trial.Eventually(func() bool { n, _ := has(quick); return n == 50 }) {
 			t.Errorf("version %s: %d confirmed", version, n)
 		}
-		ends := driver.Inside(c).(*conn).ends.Of("s")
+		ends := known.Having(&driver.Inside(c).(*conn).ends, "s")
 		go func() {
 			defer close(hold)
 			trial.Eventually(func() bool {

@@ -79,9 +79,9 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 			return context.Cause(l.life)
 		},
 		Wait: c.cfg.ReconnectWait, For: math.MaxInt64, Final: failure.Hopeless,
-	}.Start(l, c.run, fmt.Sprintf("producer %d", spec.Index))
+	}.Start(l, c.run, spec.Name())
 	p.sending.Go(p.send)
-	c.ends.Add(p, "")
+	c.ends.Note(p, "")
 	return p, nil
 }
 
@@ -157,7 +157,7 @@ func (p *producer) left(ctx context.Context) (uint64, error) {
 // Close implements driver.Producer. It waits at most 2 s for outstanding answers.
 func (p *producer) Close(ctx context.Context) error {
 	return p.End(ctx, func(late bool) error {
-		p.conn.ends.Remove(p)
+		p.conn.ends.Forget(p)
 		p.queue.Close()
 		if late {
 			p.set.Refuse()

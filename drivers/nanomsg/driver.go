@@ -19,7 +19,7 @@ package nanomsg
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
@@ -27,7 +27,7 @@ import (
 )
 
 //go:embed page.md
-var page string // documentation page; driver.MustPage defines its format
+var files embed.FS
 
 // module is the client library; version is the one in go.mod.
 const (
@@ -43,7 +43,7 @@ func Definition() driver.Definition {
 		Client:       module,
 		Capabilities: mesh.Capabilities(),
 		New:          func() driver.Config { return &Config{Options: mesh.Defaults(), HWM: 1024} },
-		Page:         driver.MustPage(page),
+		Page:         driver.MustPage(files),
 	}
 }
 

@@ -46,7 +46,7 @@ func (c *conn) consumer(ctx context.Context, spec *driver.ConsumerSpec) (x *cons
 	if x.Receiver, err = natsconn.Receive(ctx, &c.cfg.Options, c.run, spec); err != nil {
 		return nil, err
 	}
-	x.ends.Consumers.Add(x.Receiver, spec.Subscription)
+	x.ends.Consumers.Note(x.Receiver, spec.Subscription)
 	return x, nil
 }
 
@@ -121,7 +121,7 @@ func (x *consumer) source(subject string) int32 {
 
 // Close ends the connection.
 func (x *consumer) Close(ctx context.Context) error {
-	x.ends.Consumers.Remove(x.Receiver)
+	x.ends.Consumers.Forget(x.Receiver)
 	if x.answers != nil {
 		x.answers.Close()
 	}

@@ -21,7 +21,7 @@ package nats
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"errors"
 	"fmt"
 	"sync"
@@ -39,12 +39,10 @@ const (
 	confirmFlush = "flush"
 )
 
-// page is the documentation page.
-//
 //go:embed page.md
-var page string
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
+var page = driver.MustPage(files, natsconn.Recipe())
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -80,9 +78,8 @@ func Definition() driver.Definition {
 			}
 			return natsconn.Serve(ctx, s, natsd.Options{})
 		},
-		Nodes:  natsconn.CheckNodes,
-		Recipe: natsconn.Recipe(),
-		Page:   driver.MustPage(page),
+		Nodes: natsconn.CheckNodes,
+		Page:  page,
 	}
 }
 
@@ -148,7 +145,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		f.Settings["interest"] = fmt.Sprintf("%d %s", i.Subscriptions, i.Form)
 	}
 	f.Discarded = []driver.Discarded{c.dropped.total()}
-	f.Confirms = guarantees.Of(c.cfg.Known(driver.Servers{Requests: c.requests.Load()}))
+	f.Confirms = page.Confirmations.Of(c.cfg.Known(driver.Servers{Requests: c.requests.Load()}))
 	return f, nil
 }
 
@@ -174,8 +171,3 @@ func (c *conn) Close(ctx context.Context) error {
 	}
 	return c.link.Close(ctx)
 }
-
-var (
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Requester  = (*conn)(nil)
-)

@@ -2,7 +2,6 @@ package nats
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/gate"
@@ -25,7 +24,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, err
 	}
-	link, err := natsconn.Connect(ctx, &c.cfg.Options, c.run, fmt.Sprintf("producer %d", spec.Index), natsconn.Events{})
+	link, err := natsconn.Connect(ctx, &c.cfg.Options, c.run, spec.Name(), natsconn.Events{})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +33,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, err
 	}
 	p := &producer{link: link, done: done, subjects: subjects, gate: gate.New(link.Kill), ends: &c.ends}
-	p.ends.Producers.Add(link, "")
+	p.ends.Producers.Note(link, "")
 	if c.cfg.Confirm == confirmFlush {
 		p.pending = newPending(link, done, c.cfg.ConfirmTimeout, max(spec.InFlight, 1))
 	}
@@ -79,7 +78,7 @@ func (p *producer) Flush(ctx context.Context) error {
 
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()
-	p.ends.Producers.Remove(p.link)
+	p.ends.Producers.Forget(p.link)
 	_ = p.Flush(ctx) // the rest fails below
 	if p.pending != nil {
 		p.pending.stop()

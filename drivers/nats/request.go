@@ -36,7 +36,7 @@ func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done dri
 		return nil, err
 	}
 	c.requests.Store(true)
-	c.ends.Producers.Add(p.Link, "")
+	c.ends.Producers.Note(p.Link, "")
 	return requester{p, &c.ends}, nil
 }
 
@@ -54,7 +54,7 @@ func (c *conn) answered(m *driver.Message, reply *nats.Msg, err error) error {
 }
 
 func (q requester) Close(ctx context.Context) error {
-	q.ends.Producers.Remove(q.Link)
+	q.ends.Producers.Forget(q.Link)
 	return q.Publisher.Close(ctx)
 }
 

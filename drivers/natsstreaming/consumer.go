@@ -69,7 +69,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		_ = x.Link.Close(ctx)
 		return nil, err
 	}
-	c.ends.Consumers.Add(x.Receiver, spec.Subscription)
+	c.ends.Consumers.Note(x.Receiver, spec.Subscription)
 	return x, nil
 }
 
@@ -295,7 +295,7 @@ func (r *running) finish() {
 
 // Close ends the session, unless Run has, and closes the connection.
 func (x *consumer) Close(ctx context.Context) error {
-	x.conn.ends.Consumers.Remove(x.Receiver)
+	x.conn.ends.Consumers.Forget(x.Receiver)
 	stop := context.AfterFunc(ctx, func() { _ = x.Link.Close(ctx) }) // nothing else interrupts the client
 	defer stop()
 	if x.Up() {

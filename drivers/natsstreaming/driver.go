@@ -52,7 +52,7 @@ package natsstreaming
 import (
 	"context"
 	"crypto/rand"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"errors"
 	"fmt"
 	"regexp"
@@ -71,15 +71,10 @@ import (
 // max_payload, which defaults to 1 MiB (https://docs.nats.io/reference/faq).
 const MaxPayload = 8 << 20
 
-// recipe describes how to install and start servers; page is the documentation page.
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files)
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -104,9 +99,8 @@ func Definition() driver.Definition {
 			Ordering:      driver.PerDestination,
 			MaxPayload:    MaxPayload,
 		},
-		New:    func() driver.Config { return newConfig() },
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		New:  func() driver.Config { return newConfig() },
+		Page: page,
 	}
 }
 
@@ -231,5 +225,3 @@ func (c *conn) Close(ctx context.Context) error {
 	c.monitors.web.Close()
 	return errors.Join(err, c.link.Close(ctx))
 }
-
-var _ driver.Backlogger = (*conn)(nil)

@@ -25,7 +25,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	below := "nats-server " + f.Version
 	f.Name, f.Version = "nats-streaming-server", "unknown ("+below+")"
-	f.Confirms = guarantees.Of(nil)
+	f.Confirms = page.Confirmations.Of(nil)
 	f.Settings["cluster_id"], f.Settings["nats_version"] = c.cfg.ClusterID, below
 	f.Settings["ack_wait"] = c.cfg.AckWait.String()
 	sync := c.cfg.Sync + " (option sync)"
@@ -85,7 +85,7 @@ func (c *Config) confirms(holders []node) driver.Confirms {
 	if k["server.store"] = ""; files > 0 && files == len(holders) {
 		k["server.store"] = storeFile
 	}
-	return guarantees.Of(k)
+	return page.Confirmations.Of(k)
 }
 
 // Known implements driver.GuaranteePredictor. No endpoint reports whether servers sync, so the

@@ -60,7 +60,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, err
 	}
 	p.channels.Limit(MaxPayload, "the driver's limit")
-	p.link, err = natsconn.Connect(ctx, &c.cfg.Options, c.run, fmt.Sprintf("producer %d", spec.Index), natsconn.Events{Lost: func(error) { p.lost(nil) }})
+	p.link, err = natsconn.Connect(ctx, &c.cfg.Options, c.run, spec.Name(), natsconn.Events{Lost: func(error) { p.lost(nil) }})
 	if err != nil {
 		return nil, err
 	}

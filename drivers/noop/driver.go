@@ -9,7 +9,7 @@ package noop
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"errors"
 	"runtime"
 	"time"
@@ -17,10 +17,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// page is the documentation page.
-//
 //go:embed page.md
-var page string
+var files embed.FS
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -33,7 +31,7 @@ func Definition() driver.Definition {
 			Guarantees: []driver.Guarantee{driver.Buffered},
 		},
 		New:  func() driver.Config { return new(config) },
-		Page: driver.MustPage(page),
+		Page: driver.MustPage(files),
 	}
 }
 

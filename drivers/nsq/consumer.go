@@ -31,7 +31,7 @@ type consumer struct {
 
 // Consumer creates missing channels of the subscription.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), prefetch: spec.Prefetch}
+	x := &consumer{conn: c, run: c.run.For(&spec), name: spec.Name(), prefetch: spec.Prefetch}
 	if x.prefetch <= 0 {
 		x.prefetch = prefetch
 	}

@@ -76,7 +76,7 @@ package nsq
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"errors"
 	"fmt"
 	"net/url"
@@ -90,20 +90,16 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/httpapi"
+	"github.com/weirmq/weir/drivers/internal/known"
 )
 
 // removeLimit limits how long Close may remove channels.
 const removeLimit = 5 * time.Second
 
-// recipe describes how to install and start servers; page is the documentation page.
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files)
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -126,9 +122,8 @@ func Definition() driver.Definition {
 			// Each server's own limit applies (max-msg-size, 1 MiB by default), which a producer
 			// asks for when it is opened.
 		},
-		New:    func() driver.Config { return newConfig() },
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		New:  func() driver.Config { return newConfig() },
+		Page: page,
 	}
 }
 
@@ -142,7 +137,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	x := &conn{cfg: *c, run: run, settings: settings, api: httpapi.New("NSQ", t, askLimit), channels: map[placed]bool{}}
+	x := &conn{cfg: *c, run: run, settings: settings, api: httpapi.New("NSQ", t, askLimit)}
 	lookupds, err := webs.All("lookupd", c.Lookupd)
 	if err != nil {
 		return nil, err
@@ -178,9 +173,10 @@ type conn struct {
 	lookupds []string
 	nodes    []*node
 
-	mu       sync.Mutex
-	found    []*node         // by lookupd, during the run
-	channels map[placed]bool // created on existing topics
+	channels known.Table[placed, struct{}] // created on existing topics
+
+	mu    sync.Mutex
+	found []*node // by lookupd, during the run
 }
 
 // everywhere returns all servers known so far.
@@ -238,9 +234,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 // declareChannel creates a channel, which receives its topic's messages from then on.
 func (c *conn) declareChannel(ctx context.Context, p placed) error {
 	if c.run.Existing {
-		c.mu.Lock()
-		c.channels[p] = true // before creating it: the answer may be lost
-		c.mu.Unlock()
+		c.channels.Note(p, struct{}{}) // before creating it: the answer may be lost
 	} else if isEphemeral(p.topic) {
 		// An ephemeral topic goes with its last channel, possibly of another subscription.
 		if err := c.api.Post(ctx, p.node.api, "/topic/create", url.Values{"topic": {p.topic}}); err != nil {
@@ -253,14 +247,10 @@ func (c *conn) declareChannel(ctx context.Context, p placed) error {
 // Close removes the channels created on existing topics.
 func (c *conn) Close(ctx context.Context) error {
 	defer c.api.Close()
-	c.mu.Lock()
-	left := c.channels
-	c.channels = map[placed]bool{}
-	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
 	var errs []error
-	for p := range left {
+	for p := range c.channels.All() {
 		err := c.api.Post(ctx, p.node.api, "/channel/delete", url.Values{"topic": {p.topic}, "channel": {p.channel}})
 		if err != nil && !isMissing(err) {
 			errs = append(errs, fmt.Errorf("channel %s stays at topic %s: %w", p.channel, p.topic, err))
@@ -271,10 +261,3 @@ func (c *conn) Close(ctx context.Context) error {
 
 // isEphemeral reports whether a topic or a channel exists in memory only.
 func isEphemeral(name string) bool { return strings.HasSuffix(name, ephemeralSuffix) }
-
-var (
-	_ driver.Conn          = (*conn)(nil)
-	_ driver.Backlogger    = (*conn)(nil)
-	_ driver.BatchProducer = (*producer)(nil)
-	_ driver.Consumer      = (*consumer)(nil)
-)

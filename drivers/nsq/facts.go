@@ -29,7 +29,7 @@ var asked = []struct {
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{
 		Name: "nsqd", Nodes: len(c.nodes),
-		Confirms: guarantees.Of(nil),
+		Confirms: page.Confirmations.Of(nil),
 		Settings: map[string]string{"topics": c.cfg.Topics, "channels": c.cfg.Channels},
 	}
 	if c.run.Existing {

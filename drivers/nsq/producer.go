@@ -51,7 +51,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("producer %d", spec.Index)
+	name := spec.Name()
 	p.now = retry.Connection[link]{
 		Connect: p.connect,
 		Hold: func(ctx context.Context, l *link) error {

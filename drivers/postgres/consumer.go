@@ -28,7 +28,7 @@ type consumer struct {
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
 		conn: c, spec: spec, fetch: c.cfg.Fetch,
-		name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
+		name: spec.Name(),
 	}
 	if spec.Prefetch > 0 {
 		x.fetch = min(x.fetch, spec.Prefetch)

@@ -53,7 +53,7 @@ package postgres
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"fmt"
 	"strconv"
 	"sync"
@@ -62,17 +62,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/known"
 )
 
-// recipe describes how to install and start servers.
-//
-//go:embed recipe.yaml
-var recipe []byte
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-// page is the documentation page.
-//
-//go:embed page.md
-var page string
-
-var guarantees = driver.MustPage(page).Confirmations
+var page = driver.MustPage(files)
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -95,9 +88,8 @@ func Definition() driver.Definition {
 			Delivery:        driver.AtLeastOnce,
 			Ordering:        driver.PerDestination,
 		},
-		New:    func() driver.Config { return newConfig() },
-		Page:   driver.MustPage(page),
-		Recipe: recipe,
+		New:  func() driver.Config { return newConfig() },
+		Page: page,
 	}
 }
 
@@ -133,7 +125,7 @@ type conn struct {
 	asking sync.Mutex // held while the control connection is in use
 	link   *link      // control connection; nil before the first use and after it broke
 
-	tables known.Table[table] // by destination: declared or looked up
+	tables known.Table[string, table] // by destination: declared or looked up
 }
 
 // control calls f with the control connection, which it reopens if it broke, and maps f's error to
@@ -181,10 +173,3 @@ func (c *conn) Close(ctx context.Context) error {
 	}
 	return nil
 }
-
-var (
-	_ driver.Conn          = (*conn)(nil)
-	_ driver.Backlogger    = (*conn)(nil)
-	_ driver.BatchProducer = (*producer)(nil)
-	_ driver.Consumer      = (*consumer)(nil)
-)

@@ -149,7 +149,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	f.Settings["visibility_timeout"] = c.cfg.VisibilityTimeout.String()
 	f.Settings["transaction"] = strconv.Itoa(c.cfg.Transaction)
-	f.Confirms = guarantees.Of(d.known())
+	f.Confirms = page.Confirmations.Of(d.known())
 	return f, nil
 }
 

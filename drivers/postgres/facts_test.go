@@ -80,7 +80,7 @@ func TestCommitGuarantee(t *testing.T) {
 		{"three of three", durability{commit: "on", fsync: true, standbys: 2, synced: true, names: wanted{2, 2}}, driver.Confirms{Guarantee: driver.Persisted, Copies: all, Stable: driver.StableFsync}},
 		{"unlogged", durability{commit: "on", fsync: true, standbys: 2, synced: true, names: any1, unlogged: true}, driver.Confirms{Guarantee: driver.Received}},
 	} {
-		if diff := cmp.Diff(c.want, guarantees.Of(c.d.known())); diff != "" {
+		if diff := cmp.Diff(c.want, page.Confirmations.Of(c.d.known())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}

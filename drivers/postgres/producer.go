@@ -36,7 +36,7 @@ type item struct {
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		Outgoing: blocking.NewOutgoing(done), conn: c, name: fmt.Sprintf("producer %d", spec.Index),
+		Outgoing: blocking.NewOutgoing(done), conn: c, name: spec.Name(),
 		queue: make(chan item, spec.Room()), ended: make(chan struct{}),
 	}
 	var err error

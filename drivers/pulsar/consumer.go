@@ -37,7 +37,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		return nil, err
 	}
 	x := &consumer{client: api, parts: make([]part, len(spec.Destinations))}
-	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	name := spec.Name()
 	again := func() { c.run.For(&spec).Tell(driver.Reconnect, name) }
 	options := client.ConsumerOptions{
 		SubscriptionName: c.subscription(spec), Type: types[c.cfg.Type], NackRedeliveryDelay: c.cfg.NackDelay,
@@ -68,7 +68,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 			return nil, fmt.Errorf("destination %s: %w", d, why.explain(err))
 		}
 		if c.run.Existing && !spec.Durable {
-			c.leave(t, options.SubscriptionName)
+			c.left.Note(owned{t, options.SubscriptionName}, struct{}{})
 		}
 	}
 	return x, nil
@@ -100,16 +100,6 @@ func share(prefetch, queues int) int {
 		return queueSize
 	}
 	return max(1, prefetch/queues)
-}
-
-// leave makes Close delete a subscription.
-func (c *conn) leave(t topic, subscription string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.left[t] == nil {
-		c.left[t] = map[string]bool{}
-	}
-	c.left[t][subscription] = true
 }
 
 // lost reports that the client is reconnecting.

@@ -24,12 +24,11 @@ package pulsar
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	client "github.com/apache/pulsar-client-go/pulsar"
@@ -41,14 +40,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files)
 
 // The values of the option subscription-type.
 const (
@@ -93,8 +88,7 @@ func Definition() driver.Definition {
 				Server: Server{Sync: "yes", Heap: "384m", Java: 1, Write: 2, Ack: 2},
 			}
 		},
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -209,18 +203,22 @@ type conn struct {
 	link  link
 	admin *admin
 
-	topics known.Table[topic] // declared or opened, by destination
-	limits known.Table[int]   // maximum refusals by destination; 0: unlimited
+	topics known.Table[string, topic]   // declared or opened, by destination
+	limits known.Table[string, int]     // maximum refusals by destination; 0: unlimited
+	left   known.Table[owned, struct{}] // subscriptions that Close deletes
+}
 
-	mu   sync.Mutex
-	left map[topic]map[string]bool // subscriptions that Close deletes
+// An owned is a subscription on an existing topic.
+type owned struct {
+	topic        topic
+	subscription string
 }
 
 // Open connects to each broker once and queries a web service, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	x := &conn{cfg: *c, run: run, left: map[topic]map[string]bool{}}
+	x := &conn{cfg: *c, run: run}
 	var err error
 	if x.link, err = newLink(&x.cfg); err != nil {
 		return nil, err
@@ -254,10 +252,7 @@ func (c *conn) topic(ctx context.Context, destination string) (topic, error) {
 
 // named returns the topic of a destination, without asking the brokers.
 func (c *conn) named(destination string) (topic, error) {
-	if c.run.Existing {
-		return parseTopic(c.cfg.Namespace, destination)
-	}
-	return parseTopic(c.cfg.Namespace, names.Join(longest, "weir", c.run.ID, destination))
+	return parseTopic(c.cfg.Namespace, names.Of(c.run, longest, destination))
 }
 
 // Declare creates the topics.
@@ -333,18 +328,13 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 func (c *conn) Close(ctx context.Context) error {
 	defer c.admin.http.Close()
 	var errs []error
-	for t, subscriptions := range c.left {
-		for s := range subscriptions {
-			errs = append(errs, c.admin.unsubscribe(ctx, t, s))
-		}
+	for o := range c.left.All() {
+		errs = append(errs, c.admin.unsubscribe(ctx, o.topic, o.subscription))
 	}
 	return errors.Join(errs...)
 }
 
-var (
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Narrowed   = (*Config)(nil)
-)
+var _ driver.Narrowed = (*Config)(nil)
 
 // types maps the option subscription-type to the client's types.
 var types = map[string]client.SubscriptionType{

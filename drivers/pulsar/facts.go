@@ -40,7 +40,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f.Settings["bookkeeperEnsemble"] = strconv.Itoa(least.Ensemble)
 	f.Settings["bookkeeperWriteQuorum"] = strconv.Itoa(least.Write)
 	f.Settings["bookkeeperAckQuorum"] = strconv.Itoa(least.Ack)
-	f.Confirms = guarantees.Of(c.cfg.known(least))
+	f.Confirms = page.Confirmations.Of(c.cfg.known(least))
 	short, cancel := context.WithTimeout(ctx, discardLimit)
 	defer cancel()
 	f.Discards, f.Discarded, err = c.discards(short)
@@ -98,7 +98,7 @@ func (c *conn) quorums(ctx context.Context) (least quorums, err error) {
 			err = e
 			break
 		}
-		if means := guarantees.Of(c.cfg.known(q)); i == 0 || means.Weaker(guarantees.Of(c.cfg.known(least))) == means {
+		if means := page.Confirmations.Of(c.cfg.known(q)); i == 0 || means.Weaker(page.Confirmations.Of(c.cfg.known(least))) == means {
 			least = q
 		}
 	}

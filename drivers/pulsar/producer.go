@@ -3,7 +3,6 @@ package pulsar
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	client "github.com/apache/pulsar-client-go/pulsar"
@@ -34,7 +33,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("producer %d", spec.Index)
+	name := spec.Name()
 	why.last.blocked = func(why string) { c.run.Blocked(name, why) }
 	options := client.ProducerOptions{
 		SendTimeout: c.cfg.SendTimeout, DisableBlockIfQueueFull: true, MaxPendingMessages: spec.InFlight,

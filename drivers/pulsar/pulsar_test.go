@@ -167,7 +167,7 @@ func TestQuorums(t *testing.T) {
 		{quorums{}, true, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}},
 	} {
 		cfg := &Config{JournalSync: map[bool]string{true: "yes", false: "no"}[tc.synced]}
-		if got := guarantees.Of(cfg.known(tc.q)); got != tc.want {
+		if got := page.Confirmations.Of(cfg.known(tc.q)); got != tc.want {
 			t.Errorf("%+v, synced %v: %+v, want %+v", tc.q, tc.synced, got, tc.want)
 		}
 	}

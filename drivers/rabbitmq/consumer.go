@@ -36,7 +36,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	if spec.Prefetch <= 0 {
 		spec.Prefetch = prefetch
 	}
-	x := &consumer{conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), spec: spec}
+	x := &consumer{conn: c, name: spec.Name(), spec: spec}
 	for _, d := range spec.Destinations {
 		q, err := c.subscribe(ctx, spec, d)
 		if err != nil {
@@ -112,7 +112,7 @@ func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error)
 		return nil, err
 	}
 	s.link = l
-	x.conn.sessions.Add(s, x.spec.Subscription)
+	x.conn.sessions.Note(s, x.spec.Subscription)
 	l.reportBlocked(x.conn.run, x.name)
 	stop := context.AfterFunc(ctx, l.kill)
 	defer stop()
@@ -218,7 +218,7 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) abandon() {
 	s.stop()
 	s.end()
-	s.consumer.conn.sessions.Remove(s)
+	s.consumer.conn.sessions.Forget(s)
 }
 
 // run delivers until the session stops, or returns why it cannot.

@@ -3,7 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"crypto/tls"
-	_ "embed" // embeds the page
+	"embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,17 +13,14 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/closers"
 	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
-// page describes the driver.
-//
 //go:embed page.md
-var page string
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
+var page = driver.MustPage(files, rabbitserver.Recipe(), rabbitserver.Three())
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -49,9 +46,8 @@ func Definition() driver.Definition {
 			// Each server's own limit applies (max_message_size), which a producer probes when it
 			// is opened.
 		},
-		New:    func() driver.Config { return newConfig() },
-		Recipe: []byte(rabbitserver.Recipe() + "---\n" + rabbitserver.Three()),
-		Page:   driver.MustPage(page),
+		New:  func() driver.Config { return newConfig() },
+		Page: page,
 	}
 }
 
@@ -67,14 +63,14 @@ type conn struct {
 	http      *management // nil: none
 	metrics   *metrics    // nil: none
 
-	kinds known.Table[queueKind] // of queues declared or inspected, by destination
+	kinds known.Table[string, queueKind] // of queues declared or inspected, by destination
 
 	mu      sync.Mutex
 	made    map[string][]string // subscription queues that Delete or Close removes, by destination
 	only    map[string]string   // the subscription of a destination that can have only one
 	durable map[string]bool     // subscriptions with queues under their own names, which remain
 
-	sessions closers.Set[*session]
+	sessions known.Table[*session, string]
 }
 
 // Open connects to every node once, within ctx and 4 s each.
@@ -200,8 +196,4 @@ func (c *conn) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-var (
-	_ driver.Conn       = (*conn)(nil)
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Labelled   = (*Config)(nil)
-)
+var _ driver.Labelled = (*Config)(nil)

@@ -11,6 +11,7 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
@@ -116,11 +117,11 @@ func (c *conn) storage(ctx context.Context, destination string, k queueKind) que
 // confirms returns what a confirmation means for a kind of queue.
 func (c *conn) confirms(k queueKind) driver.Confirms {
 	if c.lavinMQ { // the other settings mean what they say of RabbitMQ alone
-		return guarantees.Of(driver.KnownOf(&c.cfg, "confirm"))
+		return page.Confirmations.Of(driver.KnownOf(&c.cfg, "confirm"))
 	}
 	known := c.cfg.known(k)
 	known["version"] = fmt.Sprintf("%d.%d", c.release[0], c.release[1])
-	return guarantees.Of(known)
+	return page.Confirmations.Of(known)
 }
 
 func (c *Config) known(k queueKind) driver.Known {
@@ -178,7 +179,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 
 // held returns the number of unsettled messages at a subscription's consumers.
 func (c *conn) held(subscription string) (n int64) {
-	for _, s := range c.sessions.Of(subscription) {
+	for _, s := range known.Having(&c.sessions, subscription) {
 		n += s.came.Load() - s.settled.Load()
 	}
 	return n

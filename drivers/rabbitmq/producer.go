@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +32,7 @@ type producer struct {
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		Outgoing: blocking.NewOutgoing(done), conn: c, name: "producer " + strconv.Itoa(spec.Index), index: spec.Index, mode: client.Transient,
+		Outgoing: blocking.NewOutgoing(done), conn: c, name: spec.Name(), index: spec.Index, mode: client.Transient,
 	}
 	if c.cfg.DeliveryMode == persistent {
 		p.mode = client.Persistent

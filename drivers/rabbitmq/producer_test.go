@@ -126,7 +126,7 @@ func TestTheOldestNodeDecides(t *testing.T) {
 func TestDeliveryAfterSessionEndIsNotCounted(t *testing.T) {
 	c := &conn{}
 	s := &session{consumer: &consumer{conn: c}}
-	c.sessions.Add(s, "s")
+	c.sessions.Note(s, "s")
 	for range 3 {
 		s.delivered()
 	}
@@ -134,7 +134,7 @@ func TestDeliveryAfterSessionEndIsNotCounted(t *testing.T) {
 	if n := c.held("s"); n != 2 {
 		t.Errorf("%d are held, want 2", n)
 	}
-	c.sessions.Remove(s)
+	c.sessions.Forget(s)
 	s.delivered()
 	if n := c.held("s"); n != 0 {
 		t.Errorf("%d are held when the session is over", n)

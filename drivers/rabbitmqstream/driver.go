@@ -11,7 +11,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	_ "embed" // embeds the page
+	"embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,9 +32,9 @@ import (
 )
 
 //go:embed page.md
-var page string
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
+var page = driver.MustPage(files, rabbitserver.Streams())
 
 const (
 	longest      = 255     // bytes of a name
@@ -64,8 +64,7 @@ func Definition() driver.Definition {
 				Server: Server{FrameMax: defaultFrame, Memory: "2GB"},
 			}
 		},
-		Recipe: []byte(rabbitserver.Streams()),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -149,7 +148,7 @@ type conn struct {
 	nodes   endpoint.List
 	control *keeper.Keeper[*control]
 
-	streams known.Table[struct{}] // published to or declared
+	streams known.Table[string, struct{}] // published to or declared
 
 	mu      sync.Mutex
 	places  map[spot]*atomic.Uint64 // offset of the next message, for subscriptions with a consumer here
@@ -219,12 +218,7 @@ func (c *conn) visit(ctx context.Context, at endpoint.Endpoint, f func(*control)
 	return nil
 }
 
-func (c *conn) stream(destination string) string {
-	if c.run.Existing {
-		return destination
-	}
-	return names.Join(longest, "weir", c.run.ID, destination)
-}
+func (c *conn) stream(destination string) string { return names.Of(c.run, longest, destination) }
 
 // errNotReady means that the cluster has not yet created all parts of a stream.
 var errNotReady = errors.New("the stream has no leader, or not all replicas yet")
@@ -305,7 +299,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return f, err
 	}
 	least := 0
-	for _, s := range c.streams.Names() {
+	for _, s := range known.Names(&c.streams) {
 		t, err := c.where(ctx, s)
 		if err != nil && !errors.Is(err, errNotReady) {
 			return f, err
@@ -315,7 +309,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 		f.Nodes = max(f.Nodes, t.members)
 	}
-	f.Confirms = guarantees.Of(driver.Known{"replication": strconv.Itoa(least)})
+	f.Confirms = page.Confirmations.Of(driver.Known{"replication": strconv.Itoa(least)})
 	if least > 0 {
 		f.Settings["members"] = strconv.Itoa(least)
 	}
@@ -389,5 +383,3 @@ func (c *conn) order(index int) endpoint.List {
 	i := index % len(c.nodes)
 	return slices.Concat(c.nodes[i:], c.nodes[:i])
 }
-
-var _ driver.Backlogger = (*conn)(nil)

@@ -48,7 +48,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, fmt.Errorf("%d messages in flight (up to %d): %w", spec.InFlight, mostRoom, driver.ErrUnsupported)
 	}
 	p := &producer{
-		Outgoing: blocking.NewOutgoing(done), conn: c, name: fmt.Sprintf("producer %d", spec.Index), index: spec.Index,
+		Outgoing: blocking.NewOutgoing(done), conn: c, name: spec.Name(), index: spec.Index,
 		room: max(leastRoom, spec.InFlight),
 	}
 	life, stop := context.WithCancel(context.Background())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
@@ -14,7 +15,7 @@ import (
 // message into the subscribers' output buffers, so the answer to a PING on a subscriber's
 // connection follows all of them; by then, Deliver has taken them.
 func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (uint64, error) {
-	for _, x := range c.consumers.Of(subscription) {
+	for _, x := range known.Having(&c.consumers, subscription) {
 		if err := x.pings.ask(ctx); err != nil {
 			return 0, redisconn.Unreachable(err)
 		}

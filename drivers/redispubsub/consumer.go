@@ -36,10 +36,10 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		x.channels, x.sources[channel] = append(x.channels, channel), int32(i)
 	}
 	var err error
-	if x.link, err = c.link.Another(ctx, c.run.For(&spec), fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)); err != nil {
+	if x.link, err = c.link.Another(ctx, c.run.For(&spec), spec.Name()); err != nil {
 		return nil, err
 	}
-	c.consumers.Add(x, spec.Subscription)
+	c.consumers.Note(x, spec.Subscription)
 	return x, nil
 }
 
@@ -142,6 +142,6 @@ func (x *consumer) beat(ctx context.Context, ps *redis.PubSub, sink driver.Sink)
 
 // Close ends the connection.
 func (x *consumer) Close(ctx context.Context) error {
-	x.conn.consumers.Remove(x)
+	x.conn.consumers.Forget(x)
 	return x.link.Close(ctx)
 }

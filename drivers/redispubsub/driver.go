@@ -24,19 +24,17 @@ package redispubsub
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/closers"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
 
-// page is the documentation page.
-//
 //go:embed page.md
-var page string
+var files embed.FS
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -55,8 +53,7 @@ func Definition() driver.Definition {
 		New: func() driver.Config {
 			return &Config{Options: redisconn.Defaults(), PingInterval: 10 * time.Second}
 		},
-		Recipe: redisserver.Recipe(),
-		Page:   driver.MustPage(page),
+		Page: driver.MustPage(files, redisserver.Recipe()),
 	}
 }
 
@@ -80,7 +77,7 @@ type conn struct {
 	cfg       Config
 	run       driver.Run
 	link      *redisconn.Link
-	consumers closers.Set[*consumer]
+	consumers known.Table[*consumer, string]
 }
 
 // Declare does nothing: there is nothing to create.
@@ -102,10 +99,3 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 
 // Close closes the control connection.
 func (c *conn) Close(ctx context.Context) error { return c.link.Close(ctx) }
-
-var (
-	_ driver.Conn       = (*conn)(nil)
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Producer   = (*producer)(nil)
-	_ driver.Consumer   = (*consumer)(nil)
-)

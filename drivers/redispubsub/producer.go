@@ -2,7 +2,6 @@ package redispubsub
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,7 +28,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, err
 	}
-	link, err := c.link.Another(ctx, c.run, fmt.Sprintf("producer %d", spec.Index))
+	link, err := c.link.Another(ctx, c.run, spec.Name())
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 			}
 			g := c.group(key, spec.Subscription)
 			if c.run.Existing && !spec.Durable {
-				c.remember(g) // before creating it: the answer may be lost
+				c.groups.Note(g, struct{}{}) // before creating it: the answer may be lost
 			}
 			err = c.makeGroup(ctx, g, first)
 			slot := c.slot(key)

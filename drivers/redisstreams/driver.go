@@ -68,10 +68,9 @@ package redisstreams
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -81,12 +80,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
 
-// page is the documentation page.
-//
 //go:embed page.md
-var page string
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
+var page = driver.MustPage(files, redisserver.Clusters())
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -112,9 +109,8 @@ func Definition() driver.Definition {
 			Delivery:        driver.AtLeastOnce,
 			Ordering:        driver.PerDestination,
 		},
-		New:    func() driver.Config { return newConfig() },
-		Recipe: redisserver.Clusters(),
-		Page:   driver.MustPage(page),
+		New:  func() driver.Config { return newConfig() },
+		Page: page,
 	}
 }
 
@@ -164,7 +160,7 @@ const (
 
 // Open connects, within ctx and 10 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
-	x := &conn{cfg: *c, run: run, groups: map[group]bool{}}
+	x := &conn{cfg: *c, run: run}
 	var err error
 	if c.Cluster {
 		x.cluster, err = redisconn.OpenCluster(ctx, &x.cfg.Options, run)
@@ -214,11 +210,9 @@ type conn struct {
 	link    *redisconn.Link    // nil with cluster
 	cluster *redisconn.Cluster // nil without
 
-	durable  known.Table[struct{}] // subscriptions with remaining groups under their own names
-	declared known.Table[[]string] // destinations, with the keys of their streams
-
-	mu     sync.Mutex
-	groups map[group]bool // created on existing streams
+	durable  known.Table[string, struct{}] // subscriptions with remaining groups under their own names
+	declared known.Table[string, []string] // destinations, with the keys of their streams
+	groups   known.Table[group, struct{}]  // created on existing streams
 }
 
 // A group is a consumer group of a stream.
@@ -304,10 +298,3 @@ func (c *conn) Close(ctx context.Context) error {
 	}
 	return errors.Join(err, c.link.Close(ctx))
 }
-
-var (
-	_ driver.Conn          = (*conn)(nil)
-	_ driver.Backlogger    = (*conn)(nil)
-	_ driver.BatchProducer = (*producer)(nil)
-	_ driver.Consumer      = (*consumer)(nil)
-)

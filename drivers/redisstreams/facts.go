@@ -27,7 +27,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			return driver.Facts{}, err
 		}
 		one := s.Facts()
-		one.Confirms = guarantees.Of(c.cfg.known(s.Replicas, s.Settings["appendonly"], s.AppendFsync()))
+		one.Confirms = page.Confirmations.Of(c.cfg.known(s.Replicas, s.Settings["appendonly"], s.AppendFsync()))
 		f = both(f, one)
 	}
 	f.Leaders = c.leaders()

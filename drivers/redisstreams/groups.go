@@ -50,23 +50,12 @@ func (c *conn) destroyGroup(ctx context.Context, g group) error {
 	return link.XGroupDestroy(ctx, g.key, g.name).Err()
 }
 
-// remember makes Close remove a group.
-func (c *conn) remember(g group) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.groups[g] = true
-}
-
 // removeGroups removes the recorded groups, within removeLimit.
 func (c *conn) removeGroups(ctx context.Context) error {
-	c.mu.Lock()
-	left := c.groups
-	c.groups = map[group]bool{}
-	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
 	var errs []error
-	for g := range left {
+	for g := range c.groups.All() {
 		err := c.destroyGroup(ctx, g)
 		if err != nil && !gone(err) {
 			errs = append(errs, fmt.Errorf("group %s stays on stream %s: %w", g.name, g.key, redisconn.Cause(err)))

@@ -100,7 +100,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 
 // shard connects to a slot's server.
 func (c *conn) shard(ctx context.Context, slot int, spec driver.ProducerSpec, done driver.Completer) (*shard, error) {
-	link, err := c.another(ctx, c.run, slot, fmt.Sprintf("producer %d", spec.Index))
+	link, err := c.another(ctx, c.run, slot, spec.Name())
 	if err != nil {
 		return nil, err
 	}

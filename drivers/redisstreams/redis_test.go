@@ -325,7 +325,7 @@ func TestGuaranteeFollowsWaitOptions(t *testing.T) {
 			if x.fsync == "" {
 				appendOnly = "no"
 			}
-			if d := cmp.Diff(x.want, guarantees.Of(cfg.known(x.replicas, appendOnly, x.fsync))); d != "" {
+			if d := cmp.Diff(x.want, page.Confirmations.Of(cfg.known(x.replicas, appendOnly, x.fsync))); d != "" {
 				t.Error(d)
 			}
 		})

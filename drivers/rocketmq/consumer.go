@@ -64,7 +64,7 @@ func placeOf(q *primitive.MessageQueue) place {
 // Consumer creates the group if missing, and sets its start offset in each queue.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
-		conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), group: c.group(spec.Subscription, spec.Durable),
+		conn: c, run: c.run.For(&spec), name: spec.Name(), group: c.group(spec.Subscription, spec.Durable),
 		source: map[string]int32{}, routes: map[string]route{}, settled: map[place]int64{}, held: map[place]bool{},
 	}
 	if !legal.MatchString(x.group) {
@@ -242,7 +242,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			}
 		}
 	})
-	x.conn.open.Add(x, x.group)
+	x.conn.open.Note(x, x.group)
 	if x.others(ctx) {
 		retry.Pause(ctx, sharing)
 	}
@@ -255,7 +255,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	if err := x.commit(last); err != nil {
 		sink.Fault(fmt.Errorf("settling: %w", err))
 	}
-	x.conn.open.Remove(x)
+	x.conn.open.Forget(x)
 	return x.Close(last)
 }
 

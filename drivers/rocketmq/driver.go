@@ -24,7 +24,7 @@ package rocketmq
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -34,7 +34,6 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/closers"
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/known"
@@ -42,14 +41,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files)
 
 // maxPayload is the brokers' default maxMessageSize.
 const maxPayload = 4 << 20
@@ -82,8 +77,7 @@ func Definition() driver.Definition {
 				Server: Server{Flush: async, Replication: async, Auth: "no", QueueTime: 3000, Heap: "256m", Java: 1},
 			}
 		},
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -136,10 +130,10 @@ func (c *Config) Validate() error {
 type conn struct {
 	cfg  Config
 	run  driver.Run
-	open closers.Set[*consumer]
+	open known.Table[*consumer, string]
 
-	topics known.Table[string]   // declared or opened, by destination
-	groups known.Table[struct{}] // to be deleted by Close
+	topics known.Table[string, string]   // declared or opened, by destination
+	groups known.Table[string, struct{}] // to be deleted by Close
 }
 
 // Open asks a name server for the brokers, and each master for its settings, within ctx and the
@@ -323,7 +317,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	if _, ours := c.groups.Get(group); c.run.Existing && !ours {
 		group = subscription
 	}
-	for _, x := range c.open.Of(group) {
+	for _, x := range known.Having(&c.open, group) {
 		if err := x.commit(ctx); err != nil {
 			return 0, err
 		}
@@ -371,7 +365,7 @@ func (c *conn) behind(ctx context.Context, group, destination string) (sum uint6
 
 // Close deletes the groups that weir created, with the topic that a broker creates for each.
 func (c *conn) Close(ctx context.Context) error {
-	groups := c.groups.Names()
+	groups := known.Names(&c.groups)
 	if len(groups) == 0 {
 		return nil
 	}
@@ -389,5 +383,3 @@ func (c *conn) Close(ctx context.Context) error {
 	})
 	return errors.Join(err, c.remove(ctx, retries...))
 }
-
-var _ driver.Backlogger = (*conn)(nil)

@@ -56,7 +56,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			return f, fmt.Errorf("broker %s: %w", b.Name, err)
 		}
 		f.Version = version
-		f.Confirms = f.Confirms.Weaker(guarantees.Of(decide(s, len(b.Servers))))
+		f.Confirms = f.Confirms.Weaker(page.Confirmations.Of(decide(s, len(b.Servers))))
 		for _, name := range shown {
 			if v, ok := s[name]; ok {
 				set.Add(name, v)

@@ -57,7 +57,7 @@ func TestGuaranteeFollowsBrokerSettings(t *testing.T) {
 		"fewer where some are away":               {with(role, "SYNC_MASTER", in, "2", "enableAutoInSyncReplicas", "true"), 2, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
 		"all in sync, two at least":               {with(role, "SYNC_MASTER", least, "2", "enableControllerMode", "true", "allAckInSyncStateSet", "true"), 2, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}},
 	} {
-		if got := guarantees.Of(decide(tc.settings, tc.servers)); got != tc.want {
+		if got := page.Confirmations.Of(decide(tc.settings, tc.servers)); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", what, got, tc.want)
 		}
 	}

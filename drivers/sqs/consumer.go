@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
-	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -33,14 +32,13 @@ type feed struct {
 	ds       [batchMost]driver.Delivery
 }
 
-// Consumer looks up the queues.
+// Consumer looks up the queues, which keep their messages for any consumer.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	var x blocking.Feeds // a queue keeps its messages for any consumer
 	receivers, most := share(c.cfg.Receivers, spec.Prefetch)
-	for source, d := range spec.Destinations {
+	return blocking.NewFeeds(spec.Destinations, func(source int, d string) (x blocking.Feeds, err error) {
 		q, err := c.queue(ctx, d)
 		if err != nil {
-			return nil, each.About(d, err)
+			return nil, err
 		}
 		once, err := c.connect(receivers, 1)
 		if err != nil {
@@ -52,7 +50,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		}
 		for range receivers {
 			x = append(x, &feed{
-				cfg: &c.cfg, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
+				cfg: &c.cfg, run: c.run.For(&spec), name: spec.Name(),
 				receive: once, settle: often, each: spec.Settle == driver.SettleEach, source: int32(source),
 				in: client.ReceiveMessageInput{
 					QueueUrl: q.url, MaxNumberOfMessages: int32(most),
@@ -63,8 +61,8 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 				},
 			})
 		}
-	}
-	return x, nil
+		return x, nil
+	})
 }
 
 // share divides a prefetch into concurrent calls and a maximum of messages per call.

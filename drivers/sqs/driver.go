@@ -24,7 +24,7 @@ package sqs
 
 import (
 	"context"
-	_ "embed" // embeds the page and the recipe
+	"embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -44,14 +44,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string // documentation page; driver.MustPage defines its format
+//go:embed page.md recipe.yaml
+var files embed.FS
 
-	guarantees = driver.MustPage(page).Confirmations
-)
+var page = driver.MustPage(files)
 
 // The service's limits
 // (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html).
@@ -98,8 +94,7 @@ func Definition() driver.Definition {
 				Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
 			}
 		},
-		Recipe: []byte(recipe),
-		Page:   driver.MustPage(page),
+		Page: page,
 	}
 }
 
@@ -182,7 +177,7 @@ type conn struct {
 	aws  aws.Config
 	link *link // for requests
 
-	queues known.Table[queue] // found queues, by name
+	queues known.Table[string, queue] // found queues, by name
 }
 
 // A queue holds a destination's messages.
@@ -342,7 +337,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	f := driver.Facts{
 		Name: "SQS", Version: c.cfg.Version, Nodes: 1,
-		Confirms: guarantees.Of(nil),
+		Confirms: page.Confirmations.Of(nil),
 		Settings: map[string]string{"queue": c.cfg.Queue, "visibility-timeout": c.cfg.VisibilityTimeout.String()},
 	}
 	if strings.HasPrefix(answeredBy(err), "pekko-http/") {
@@ -360,8 +355,4 @@ func (c *conn) Close(context.Context) error {
 	return nil
 }
 
-var (
-	_ driver.Backlogger    = (*conn)(nil)
-	_ driver.Narrowed      = (*Config)(nil)
-	_ driver.BatchProducer = (*producer)(nil)
-)
+var _ driver.Narrowed = (*Config)(nil)

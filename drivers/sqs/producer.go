@@ -50,7 +50,7 @@ type item struct {
 // Producer looks up the queues.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		Outgoing: blocking.NewOutgoing(done), cfg: &c.cfg, run: c.run, name: fmt.Sprintf("producer %d", spec.Index),
+		Outgoing: blocking.NewOutgoing(done), cfg: &c.cfg, run: c.run, name: spec.Name(),
 		mark: aws.String("-"), binary: aws.String(binary),
 		group:  names.Join(128, "producer", strconv.Itoa(spec.Index)),
 		unique: names.Join(100, c.run.ID, strconv.Itoa(spec.Index)) + ".",

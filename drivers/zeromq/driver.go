@@ -28,7 +28,7 @@ package zeromq
 
 import (
 	"context"
-	_ "embed" // embeds the page
+	"embed"
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
@@ -36,9 +36,9 @@ import (
 )
 
 //go:embed page.md
-var page string // documentation page; driver.MustPage defines its format
+var files embed.FS
 
-var guarantees = driver.MustPage(page).Confirmations
+var page = driver.MustPage(files)
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -48,7 +48,7 @@ func Definition() driver.Definition {
 		Client:       module,
 		Capabilities: capabilities(),
 		New:          func() driver.Config { return &Config{Options: mesh.Defaults(), HWM: 1024} },
-		Page:         driver.MustPage(page),
+		Page:         page,
 	}
 }
 
@@ -61,7 +61,7 @@ type Config struct {
 // Open returns a Conn without sockets; there is no server to connect to.
 func (c *Config) Open(_ context.Context, run driver.Run) (driver.Conn, error) {
 	lib := mesh.Library{
-		Name: library, Version: version(), Guarantee: guarantees.Of(c.Known(driver.Servers{})).Guarantee,
+		Name: library, Version: version(), Guarantee: page.Confirmations.Of(c.Known(driver.Servers{})).Guarantee,
 		Open: func(k mesh.Kind) (mesh.Socket, error) { return open(k, c.HWM) },
 	}
 	return mesh.Open(lib, run, c.Options, map[string]string{"hwm": strconv.Itoa(c.HWM)})

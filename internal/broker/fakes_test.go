@@ -344,7 +344,7 @@ connect: {address: '{{.At "client"}}'}
 `
 	return driver.Definition{
 		Name: "fake", New: func() driver.Config { return &fakeConfig{Address: []string{"nowhere:1"}} },
-		Capabilities: driver.Capabilities{Replicas: true}, Recipe: []byte(text),
+		Capabilities: driver.Capabilities{Replicas: true}, Page: driver.Page{Recipe: []byte(text)},
 	}
 }
 

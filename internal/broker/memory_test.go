@@ -15,7 +15,7 @@ func TestServersExceedingMemoryAreRejected(t *testing.T) {
 	text := strings.Replace(goodRecipe, "settings:\n", "settings:\n  heap: {default: 256m, help: Heap.}\n", 1)
 	text = strings.Replace(text, "  - name: server\n", "  - name: server\n    memory: '{{set \"heap\"}} + 44MiB'\n", 1)
 	text = strings.Replace(text, "on: first,", "on: first, memory: 100MiB,", 1)
-	r := must.Get(RecipeOf(driver.Definition{Name: "d", Recipe: []byte(text)}, ""))(t)
+	r := must.Get(RecipeOf(driver.Definition{Name: "d", Page: driver.Page{Recipe: []byte(text)}}, ""))(t)
 	for _, c := range []struct {
 		nodes     int
 		heap      string

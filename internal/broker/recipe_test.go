@@ -71,7 +71,7 @@ func TestRecipeWithSeveralVersions(t *testing.T) {
 	text := strings.Replace(goodRecipe, "version: 1.2.3\nplat", "version: 1.2.3\nversions: [1.1.0, '0.9']\nplat", 1)
 	text = strings.Replace(text, "version: v1.2.3, programs", `version: "v{{.Version}}", files: {version.txt: "v{{.Version}}"}, programs`, 1)
 	text = strings.Replace(text, "name: side,", `name: side, docker: {image: "side:{{.Version}}"},`, 1)
-	def := driver.Definition{Name: "d", Recipe: []byte(text)}
+	def := driver.Definition{Name: "d", Page: driver.Page{Recipe: []byte(text)}}
 	for name, want := range map[string]string{"": "1.2.3", "good": "1.2.3", "good@1.2.3": "1.2.3", "good@0.9": "0.9", "@1.1.0": "1.1.0"} {
 		r, err := RecipeOf(def, name)
 		if err != nil {
@@ -98,9 +98,9 @@ func TestAVersionChoosesTheRecipe(t *testing.T) {
 	doc := func(name, version, nodes string) string {
 		return strings.NewReplacer("name: good", "name: "+name, "version: 1.2.3\nplat", version+"\nplat", "nodes: [1, 3]", "nodes: "+nodes).Replace(pinned)
 	}
-	d := driver.Definition{Name: "good", Recipe: []byte(strings.Join([]string{
+	d := driver.Definition{Name: "good", Page: driver.Page{Recipe: []byte(strings.Join([]string{
 		doc("good", "version: 1.2.3", "[1]"), doc("good4", "version: 4.0.5\nversions: [4.0.4]", "[1]"), doc("cluster", "version: 1.2.3", "[3]"),
-	}, "---\n"))}
+	}, "---\n"))}}
 	for _, c := range []struct {
 		version string
 		nodes   int

@@ -75,10 +75,9 @@ var levels = map[string]int{
 	"internal/fleet/admission": 3,
 	// A scenario names the placement of producers and consumers in this package's terms, and so does an
 	// agent that joins.
-	"internal/placement":     2,
-	"internal/fault":         3,
-	"internal/network":       3,
-	"drivers/internal/names": 0,
+	"internal/placement": 2,
+	"internal/fault":     3,
+	"internal/network":   3,
 	// What drivers of one family share builds on what all drivers share.
 	"drivers/internal/amqp1conn": 2,
 	"drivers/internal/inflight":  2,

@@ -49,7 +49,7 @@ func served(t *testing.T, file string, overrides ...Override) Inputs {
 	in := inputs(t, file, overrides...)
 	can := driver.Capabilities{Consume: true, Replicas: true}
 	r := must.Get(driver.NewRegistry(
-		driver.Definition{Name: "served", New: newFake, Capabilities: can, Recipe: []byte(withRecipe)},
+		driver.Definition{Name: "served", New: newFake, Capabilities: can, Page: driver.Page{Recipe: []byte(withRecipe)}},
 		driver.Definition{Name: "plain", New: newFake, Capabilities: can},
 	))(t)
 	in.Drivers = r
@@ -139,7 +139,7 @@ connect: {address: '{{.At "client"}}'OPTIONS}
 	} {
 		in := inputs(t, "weir: 1\nsystem: "+c.system+"\ntopology: {partitions: 2}\n")
 		r := must.Get(driver.NewRegistry(driver.Definition{
-			Name: "spread", New: func() driver.Config { return &spread{} }, Recipe: []byte(both),
+			Name: "spread", New: func() driver.Config { return &spread{} }, Page: driver.Page{Recipe: []byte(both)},
 			Capabilities: driver.Capabilities{Consume: true, Partitions: true},
 		}))(t)
 		in.Drivers = r

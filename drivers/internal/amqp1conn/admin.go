@@ -9,6 +9,7 @@ import (
 	client "github.com/Azure/go-amqp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/known"
 )
 
 // An Admin is the connection on which a Conn sends requests to the server, one at a time. Its
@@ -254,7 +255,7 @@ func (a *Admin) there(ctx context.Context) bool {
 		return false
 	}
 	defer l.kill()
-	for _, q := range a.conn.queues.Names() {
+	for _, q := range known.Names(&a.conn.queues) {
 		_, err := l.session.NewReceiver(ctx, a.conn.address(q), &client.ReceiverOptions{Credit: -1, SourceCapabilities: capability})
 		if err = words.Cause(err); err != nil && !errors.Is(err, driver.ErrUnsupported) { // missing queue
 			return false

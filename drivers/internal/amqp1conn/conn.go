@@ -82,7 +82,7 @@ type Conn struct {
 	servers []server
 	admin   *Admin
 
-	queues known.Table[struct{}] // used by producers, consumers and Declare
+	queues known.Table[string, struct{}] // used by producers, consumers and Declare
 
 	mu   sync.Mutex
 	held map[string]*atomic.Int64 // by queue: consumer links that are not idle
@@ -108,10 +108,7 @@ func Open(ctx context.Context, run driver.Run, o *Options, s System) (driver.Con
 const longest = 200
 
 func (c *Conn) queue(destination string) string {
-	q := destination
-	if !c.run.Existing {
-		q = names.Join(longest, "weir", c.run.ID, destination)
-	}
+	q := names.Of(c.run, longest, destination)
 	c.queues.Note(q, struct{}{})
 	return q
 }
@@ -204,7 +201,7 @@ func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 }
 
 func (c *Conn) Facts(ctx context.Context) (driver.Facts, error) {
-	return c.system.Facts(ctx, c.admin, c.queues.Names())
+	return c.system.Facts(ctx, c.admin, known.Names(&c.queues))
 }
 
 // Close implements driver.Conn.
@@ -212,5 +209,3 @@ func (c *Conn) Close(context.Context) error {
 	c.admin.end()
 	return nil
 }
-
-var _ driver.Backlogger = (*Conn)(nil)

@@ -36,7 +36,7 @@ type inlet struct {
 
 // Consumer connects. Run attaches to the queues, so that no message arrives before it.
 func (c *Conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), settle: spec.Settle}
+	x := &consumer{conn: c, run: c.run.For(&spec), name: spec.Name(), settle: spec.Settle}
 	for _, d := range spec.Destinations {
 		q, err := c.existing(ctx, d)
 		if err != nil {

@@ -69,7 +69,7 @@ type outlet struct {
 // Producer connects, and attaches to each queue.
 func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		Outgoing: blocking.NewOutgoing(done), conn: c, name: fmt.Sprintf("producer %d", spec.Index),
+		Outgoing: blocking.NewOutgoing(done), conn: c, name: spec.Name(),
 	}
 	var err error
 	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (int, error) {

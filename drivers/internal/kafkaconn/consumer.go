@@ -69,7 +69,7 @@ func (x *Consumer) Source(topic string) int32 {
 // until Close.
 func (x *Consumer) Run(ctx context.Context, sink driver.Sink, r Reader, joined func(*Link) error, more ...kgo.Opt) error {
 	m, err := x.hold.Join(ctx, Membership{
-		Run: x.hold.Run.For(&x.Spec), Name: fmt.Sprintf("consumer %s %d", x.Spec.Subscription, x.Spec.Index), Group: x.Group, Partitions: x.Partitions, Reader: r, Fault: sink.Fault,
+		Run: x.hold.Run.For(&x.Spec), Name: x.Spec.Name(), Group: x.Group, Partitions: x.Partitions, Reader: r, Fault: sink.Fault,
 	}, more...)
 	if err == nil {
 		x.link.Store(m.Link)

@@ -28,7 +28,7 @@ type Hold struct {
 	cfg       *Common
 	beginning sync.Mutex // held while a group's start position is set
 
-	topics known.Table[struct{}] // known topics, including those that existed before
+	topics known.Table[string, struct{}] // known topics, including those that existed before
 
 	mu     sync.Mutex
 	groups map[string]bool // groups for which consumers were opened; true: durable
@@ -109,7 +109,7 @@ func (h *Hold) Remove(ctx context.Context, topic string, partitions int) error {
 // Facts reads the settings of the topics from every broker that holds them. The driver's table says
 // what a confirmation means with these settings.
 func (h *Hold) Facts(ctx context.Context, by driver.Confirmations) (driver.Facts, error) {
-	f, err := h.Link.Facts(ctx, by, h.cfg.Acks, h.topics.Names())
+	f, err := h.Link.Facts(ctx, by, h.cfg.Acks, known.Names(&h.topics))
 	if err != nil {
 		return f, err
 	}
@@ -170,7 +170,7 @@ func (h *Hold) among(ctx context.Context, x *Consumer) (map[string]int, error) {
 		return x.Partitions, nil
 	}
 	all := maps.Clone(x.Partitions)
-	for _, topic := range h.topics.Names() {
+	for _, topic := range known.Names(&h.topics) {
 		if all[topic] > 0 {
 			continue
 		}

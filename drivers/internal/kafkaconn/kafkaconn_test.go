@@ -26,8 +26,8 @@ func TestGuaranteeFollowsSettings(t *testing.T) {
 		one, quorum, all = driver.CopiesOne, driver.CopiesQuorum, driver.CopiesAll
 		os, fsync        = driver.StableOS, driver.StableFsync
 	)
-	table := tableOf(t, "kafka")
-	if d := cmp.Diff(table, tableOf(t, "kmq")); d != "" {
+	table := tableOf("kafka")
+	if d := cmp.Diff(table, tableOf("kmq")); d != "" {
 		t.Errorf("the pages of kafka and kmq differ (-kafka +kmq):\n%s", d)
 	}
 	for _, w := range []struct {
@@ -65,12 +65,8 @@ func TestGuaranteeFollowsSettings(t *testing.T) {
 }
 
 // tableOf reads the guarantee table of a driver's page.
-func tableOf(t *testing.T, name string) driver.Confirmations {
-	text, err := os.ReadFile(filepath.Join("..", "..", name, "page.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.MustPage(string(text)).Confirmations
+func tableOf(name string) driver.Confirmations {
+	return driver.MustPage(os.DirFS(filepath.Join("..", "..", name))).Confirmations
 }
 
 func TestAddressesAreReadAndNeverRepeated(t *testing.T) {

@@ -21,10 +21,10 @@ import (
 // recipe describes how to install and start Kafka, and Redpanda.
 //
 //go:embed recipe.yaml
-var recipe []byte
+var recipe string
 
-// Recipe returns the drivers' Definition.Recipe.
-func Recipe() []byte { return recipe }
+// Recipe returns the drivers' recipes.
+func Recipe() string { return recipe }
 
 // Common holds the options that the drivers share. Their Configs embed it.
 type Common struct {

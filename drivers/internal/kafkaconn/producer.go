@@ -3,7 +3,6 @@ package kafkaconn
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -87,7 +86,7 @@ func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, err
 	}
 	s := &h.cfg.Sending
-	p.Link, err = h.Connect(ctx, h.Run, fmt.Sprintf("producer %d", spec.Index), nil, append(s.Client(id),
+	p.Link, err = h.Connect(ctx, h.Run, spec.Name(), nil, append(s.Client(id),
 		kgo.RecordPartitioner(s.partitioner()), kgo.MaxBufferedRecords(spec.Room()+spare), kgo.ProducerBatchMaxBytes(s.Batch(spec.Largest, most)))...)
 	if err != nil {
 		return nil, err
@@ -100,7 +99,7 @@ func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	p.stop = stop
 	p.watching.Go(func() {
 		(&standstill.Watch{
-			Run: h.Run, Who: fmt.Sprintf("producer %d", spec.Index),
+			Run: h.Run, Who: spec.Name(),
 			Look: func() (uint64, bool) { return 0, p.open.Wait() }, // a partition may wait alone
 			Why:  func(ctx context.Context) string { return h.refuses(ctx, need) },
 		}).Keep(life)

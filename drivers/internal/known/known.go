@@ -1,6 +1,6 @@
-// Package known caches what a Conn has learned by name, about destinations for example, so that it
-// asks the system only once. Use a Table for what Declare creates or a producer finds, Delete
-// removes, and Facts reads.
+// Package known keeps what a Conn knows by key, for use by several goroutines. Use a Table for what
+// the system was asked about a destination, so that it is asked once; for what Close has to remove;
+// and for the open producers or consumers of a subscription.
 package known
 
 import (
@@ -9,55 +9,66 @@ import (
 	"sync"
 )
 
-// A Table is a cache by name. Its zero value is empty; its methods may be called concurrently.
-type Table[T any] struct {
+// A Table is a map that may be used concurrently. Its zero value is empty.
+type Table[K comparable, T any] struct {
 	mu sync.Mutex
-	of map[string]T
+	of map[K]T
 }
 
-// Of returns the value for a name, or calls find and stores its result unless it failed. The table
+// Of returns the value for a key, or calls find and stores its result unless it failed. The table
 // is not locked during find.
-func (t *Table[T]) Of(name string, find func() (T, error)) (T, error) {
-	if is, ok := t.Get(name); ok {
+func (t *Table[K, T]) Of(key K, find func() (T, error)) (T, error) {
+	if is, ok := t.Get(key); ok {
 		return is, nil
 	}
 	is, err := find()
 	if err == nil {
-		t.Note(name, is)
+		t.Note(key, is)
 	}
 	return is, err
 }
 
-// Get returns the value for a name, if known.
-func (t *Table[T]) Get(name string) (is T, ok bool) {
+// Get returns the value for a key, if known.
+func (t *Table[K, T]) Get(key K) (is T, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	is, ok = t.of[name]
+	is, ok = t.of[key]
 	return is, ok
 }
 
-func (t *Table[T]) Note(name string, is T) {
+func (t *Table[K, T]) Note(key K, is T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil {
-		t.of = map[string]T{}
+		t.of = map[K]T{}
 	}
-	t.of[name] = is
+	t.of[key] = is
 }
 
-func (t *Table[T]) Forget(name string) {
+func (t *Table[K, T]) Forget(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.of, name)
+	delete(t.of, key)
 }
 
 // All returns a copy of the table.
-func (t *Table[T]) All() map[string]T {
+func (t *Table[K, T]) All() map[K]T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make(map[string]T, len(t.of))
+	all := make(map[K]T, len(t.of))
 	maps.Copy(all, t.of)
 	return all
 }
 
-func (t *Table[T]) Names() []string { return slices.Sorted(maps.Keys(t.All())) }
+// Names returns the keys, sorted.
+func Names[T any](t *Table[string, T]) []string { return slices.Sorted(maps.Keys(t.All())) }
+
+// Having returns the keys with that value, in any order.
+func Having[K, T comparable](t *Table[K, T], is T) (keys []K) {
+	for key, has := range t.All() {
+		if has == is {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestKnownValuesAreCached(t *testing.T) {
-	var table Table[int]
+	var table Table[string, int]
 	odd := errors.New("odd")
 	finds := 0
 	find := func(n int, err error) func() (int, error) {
@@ -42,15 +42,15 @@ func TestKnownValuesAreCached(t *testing.T) {
 	if all := table.All(); !maps.Equal(all, map[string]int{"a": 4, "b": 0}) {
 		t.Errorf("all: %v", all)
 	}
-	if names := table.Names(); !slices.Equal(names, []string{"a", "b"}) {
+	if names := Names(&table); !slices.Equal(names, []string{"a", "b"}) {
 		t.Errorf("names: %q", names)
 	}
 }
 
 func TestEmptyTable(t *testing.T) {
-	var table Table[string]
+	var table Table[string, string]
 	table.Forget("a")
-	if is, ok := table.Get("a"); is != "" || ok || len(table.All()) > 0 || len(table.Names()) > 0 {
+	if is, ok := table.Get("a"); is != "" || ok || len(table.All()) > 0 || len(Names(&table)) > 0 {
 		t.Errorf("%q, %v", is, ok)
 	}
 	table.All()["a"] = "b" // a copy
@@ -60,18 +60,35 @@ func TestEmptyTable(t *testing.T) {
 }
 
 func TestConcurrentLookups(t *testing.T) {
-	var table Table[int]
+	var table Table[string, int]
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			_, _ = table.Of("a", func() (int, error) { return i, nil })
 			table.Note("b", i)
 			table.Forget("b")
-			_ = table.Names()
+			_ = Names(&table)
 		})
 	}
 	all.Wait()
 	if n := len(table.All()); n != 1 {
 		t.Errorf("%d names", n)
+	}
+}
+
+func TestKeysHavingAValue(t *testing.T) {
+	var table Table[int, string]
+	if keys := Having(&table, "a"); keys != nil {
+		t.Errorf("an empty table: %v", keys)
+	}
+	for key, is := range []string{"a", "b", "a", ""} {
+		table.Note(key, is)
+	}
+	table.Forget(0)
+	table.Forget(7)
+	for is, want := range map[string][]int{"a": {2}, "b": {1}, "": {3}, "c": nil} {
+		if keys := Having(&table, is); !slices.Equal(keys, want) {
+			t.Errorf("%q: %v; want %v", is, keys, want)
+		}
 	}
 }

@@ -150,5 +150,3 @@ func (c *Conn) arrives(ctx context.Context, senders, receivers []*node, subscrip
 		return nil
 	}) == nil
 }
-
-var _ driver.Backlogger = (*Conn)(nil)

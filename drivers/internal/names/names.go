@@ -5,7 +5,18 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+
+	"github.com/weirmq/weir/driver"
 )
+
+// Of returns what a destination is called in the system: with existing destinations as it is, and
+// otherwise by a name of the run's own, of at most most bytes.
+func Of(run driver.Run, most int, destination string) string {
+	if run.Existing {
+		return destination
+	}
+	return Join(most, "weir", run.ID, destination)
+}
 
 // Token encodes s for use in a name. Different inputs give different tokens: each byte that is not
 // a letter, a digit or a hyphen becomes _ and two hexadecimal digits.

@@ -112,5 +112,3 @@ func (p *Publisher) Close(ctx context.Context) error {
 	p.replies.Close()
 	return p.Link.Close(ctx)
 }
-
-var _ driver.Producer = (*Publisher)(nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/closers"
+	"github.com/weirmq/weir/drivers/internal/known"
 )
 
 // A Receiver is a consumer's connection. It reports faults to the Sink of Run, and knows how many
@@ -36,7 +36,7 @@ type pending interface {
 func Receive(ctx context.Context, o *Options, run driver.Run, spec *driver.ConsumerSpec) (*Receiver, error) {
 	r := &Receiver{Lost: make(chan struct{}, 1), Gone: make(chan error, 1), options: o, run: run}
 	var err error
-	r.Link, err = Connect(ctx, o, run.For(spec), fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), Events{
+	r.Link, err = Connect(ctx, o, run.For(spec), spec.Name(), Events{
 		Lost: func(err error) {
 			select {
 			case r.Lost <- struct{}{}:
@@ -147,8 +147,8 @@ func (r *Receiver) holds() (n uint64) {
 // Ends holds the open producers and consumers of a Conn. Use it if the servers do not report a
 // subscription's backlog.
 type Ends struct {
-	Producers closers.Set[*Link]
-	Consumers closers.Set[*Receiver]
+	Producers known.Table[*Link, string]
+	Consumers known.Table[*Receiver, string]
 }
 
 // Backlog returns the number of messages held by the clients of a subscription's consumers. First,
@@ -156,10 +156,10 @@ type Ends struct {
 // on, and then on each consumer's, so that everything has arrived. A connection without an answer
 // before ctx ends is ErrUnreachable.
 func (e *Ends) Backlog(ctx context.Context, subscription string) (n uint64, err error) {
-	if err := roundTrips(ctx, e.Producers.Of("")); err != nil {
+	if err := roundTrips(ctx, known.Having(&e.Producers, "")); err != nil {
 		return 0, err
 	}
-	consumers := e.Consumers.Of(subscription)
+	consumers := known.Having(&e.Consumers, subscription)
 	var in []*Link
 	for _, r := range consumers {
 		in = append(in, r.Link)

@@ -12,8 +12,8 @@ import (
 //go:embed recipe.yaml
 var recipe string
 
-// Recipe returns Definition.Recipe of NATS and JetStream.
-func Recipe() []byte { return []byte(recipe) }
+// Recipe returns the recipe of NATS and JetStream.
+func Recipe() string { return recipe }
 
 // CheckNodes is Definition.Nodes of both drivers.
 func CheckNodes(n int) error {

@@ -13,8 +13,8 @@ var recipe string
 //go:embed cluster.yaml
 var cluster string
 
-// Recipe returns the Definition.Recipe of a driver for a single master: redis, then valkey.
-func Recipe() []byte { return []byte(recipe) }
+// Recipe returns the recipes of a driver for a single master: redis, then valkey.
+func Recipe() string { return recipe }
 
 // changes turns the recipe of a Redis cluster into that of Valkey: old text, new text.
 var changes = []string{
@@ -35,8 +35,8 @@ var changes = []string{
 	"redis-server", "valkey-server",
 }
 
-// Clusters returns the Definition.Recipe of a driver that also supports Redis Cluster: Recipe, then
+// Clusters returns the recipes of a driver that also supports Redis Cluster: Recipe, then
 // redis-cluster and valkey-cluster.
-func Clusters() []byte {
-	return []byte(recipe + "---\n" + cluster + "---\n" + strings.NewReplacer(changes...).Replace(cluster))
+func Clusters() string {
+	return recipe + "---\n" + cluster + "---\n" + strings.NewReplacer(changes...).Replace(cluster)
 }

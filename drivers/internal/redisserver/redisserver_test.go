@@ -11,13 +11,13 @@ import (
 
 func TestRecipesParse(t *testing.T) {
 	for _, x := range []struct {
-		src  []byte
+		src  string
 		want []string
 	}{
 		{Recipe(), []string{"redis", "valkey"}},
 		{Clusters(), []string{"redis", "valkey", "redis-cluster", "valkey-cluster"}},
 	} {
-		rs, err := broker.ParseRecipes("recipe.yaml", x.src)
+		rs, err := broker.ParseRecipes("recipe.yaml", []byte(x.src))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ import (
 // Definition returns the definition to pass to served.Main besides the driver's own.
 func Definition() driver.Definition {
 	return driver.Definition{
-		Name: "redis-test", New: func() driver.Config { return config{} }, Recipe: redisserver.Recipe(),
+		Name: "redis-test", New: func() driver.Config { return config{} }, Page: driver.Page{Recipe: []byte(redisserver.Recipe())},
 	}
 }
 

@@ -38,7 +38,7 @@ func openInn(t *testing.T, patience time.Duration) *inn {
 	drivers := must.Get(driver.NewRegistry(driver.Definition{
 		Name: "nowhere", Title: "a system", Summary: "Is only started.", New: func() driver.Config { return &nowhere{} },
 		Capabilities: driver.Capabilities{Guarantees: []driver.Guarantee{driver.Buffered}, Delivery: driver.AtMostOnce},
-		Recipe: []byte(`recipe: 1
+		Page: driver.Page{Recipe: []byte(`recipe: 1
 name: nowhere
 title: A system
 version: "1"
@@ -46,7 +46,7 @@ nodes: [1]
 install: {pypi: {package: nowhere, version: "1", programs: {nowhere: nowhere}}}
 processes: [{name: server, ports: {client: 4000}, start: ['{{program "nowhere"}}']}]
 connect: {address: '{{.At "client"}}'}
-`),
+`)},
 	}))(t)
 	n := &inn{started: make(chan struct{}), ended: make(chan struct{})}
 	n.Agent = &Agent{
