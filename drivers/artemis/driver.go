@@ -1,18 +1,6 @@
-// Package artemis drives Apache Artemis by AMQP 1.0.
-//
-// Package amqp1conn has the protocol. Here is what only Artemis has: its management
-// address, by which weir makes and deletes queues, counts messages, and reads settings
+// Package artemis drives Apache Artemis by AMQP 1.0. page.md says what weir's terms mean here, and
+// package amqp1conn has the protocol. Here is what only Artemis has: its management address
 // (https://artemis.apache.org/components/artemis/documentation/latest/management.html).
-//
-// # What a confirmation means
-//
-// Artemis settles a durable message in a durable queue when its journal has taken it.
-// With journal-sync-non-transactional, which the server reports, that is after the write.
-// With journal-datasync the write is synced, too. The server does not report that
-// setting: the option datasync states it.
-//
-// In a pair with a backup in sync, the server also waits for the backup, which answers
-// before it writes. The message is then on two nodes, and of one of them it is in memory.
 package artemis
 
 import (

@@ -1,24 +1,14 @@
-// Package beanstalkd drives beanstalkd, a work queue on one server.
+// Package beanstalkd drives beanstalkd, a work queue on one server. page.md says what weir's terms
+// mean here.
 //
-// # Terms
+// The server forgets a tube when it is empty and no client names it. So Declare has nothing to do,
+// and Delete takes all jobs out. The answer to a reserve does not name the tube. A consumer
+// therefore has a connection for each of its tubes. With a binlog, the server has written the job to
+// the file before it answers INSERTED (enqueue_job in prot.c). A binlog that cannot be written is
+// turned off by the server, which continues in memory; Facts show that, when they are read again.
 //
-// The server makes a tube when a client names it, and forgets it when it is empty and no
-// client names it. So Declare has nothing to do, and Delete takes all jobs out. The answer
-// to a reserve does not name the tube. A consumer therefore has a connection for each of
-// its tubes, and holds at most one job of each.
-//
-// # What a confirmation means
-//
-// With a binlog (-b), the server has written the job to the file before it answers
-// INSERTED (enqueue_job in prot.c); with -f0 it has also called fsync. Its statistics say
-// whether it has a binlog, but not its -f: that is what the option fsync is for. A binlog
-// that cannot be written is turned off by the server, which continues in memory; Facts show
-// that, when they are read again.
-//
-// # How the client behaves
-//
-// A call of the client sends one command and waits for the answer. It has no context, no
-// time limit and no way to connect again: package keeper has these.
+// A call of the client sends one command and waits for the answer. It has no context, no time limit
+// and no way to connect again: package keeper has these.
 package beanstalkd
 
 import (

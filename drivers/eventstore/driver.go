@@ -1,24 +1,9 @@
-// Package eventstore drives EventStoreDB, and KurrentDB as it is called since 2025: a
-// stream of events, read by a persistent subscription. It was never run against either:
-// no registry has a server, and its tests use a stand-in.
+// Package eventstore drives EventStoreDB, and KurrentDB as it is called since 2025: a stream of
+// events, read by a persistent subscription. page.md says what weir's terms mean here. It was never
+// run against either: no registry has a server, and its tests use a stand-in.
 //
-// # Terms
-//
-// A destination is a stream. A subscription is a group of a persistent subscription to it,
-// made at the end of the stream when its first consumer is opened. The server keeps the
-// group's place, and shares the events among its consumers.
-//
-// # What a confirmation means
-//
-// The server has answered an append. It does so when a quorum of the nodes has written
-// the event; by default, it has flushed it to disk then. The client's protocol does not
-// say whether a server keeps events in memory only, or does not flush. So a confirmation
-// counts as received, unless the option flushes says more.
-//
-// # How the client behaves
-//
-// It finds the leader of a cluster, and connects again when a server is gone. When it
-// finds none, it is of no more use: package eventstore then makes another.
+// The client finds the leader of a cluster, and connects again when a server is gone. When it finds
+// none, it is of no more use: this package then makes another.
 package eventstore
 
 import (

@@ -1,31 +1,11 @@
-// Package iris drives Project Iris: publish and subscribe, broadcasts, requests, and
-// tunnels, by way of the relay that each node of Iris has for the programs of its host.
+// Package iris drives Project Iris: publish and subscribe, broadcasts, requests, and tunnels, by way
+// of the relay that each node of Iris has for the programs of its host. page.md says what weir's
+// terms mean here.
 //
-// # Terms
-//
-// A destination is a topic (pattern publish) or a cluster (all others), which exists while
-// a member does. A consumer has a connection for each destination: a relay lets a
-// connection be a member of one cluster.
-//
-// # What a confirmation means
-//
-// A relay does not answer a broadcast or a published message: with these patterns a
-// message counts as written. A request counts as received: the consumer's driver has
-// taken it and has replied. So does a message by a tunnel: the producer's node has taken
-// it from its relay's buffer, and says so.
-//
-// # What proves that a subscription is in force
-//
-// A relay does not answer a subscription either, and each node learns of it by itself. So
-// markers are sent to the destination through every node of the option address, until the
-// consumer has them. A marker is a message that begins with 16 bytes which only drivers of
-// one run know; no consumer delivers it. A node spreads what it sends over five groups in
-// turn. So five markers in a row go through all groups.
-//
-// # Why not by the vendor's client
-//
-// It is under the GPL, and so would be every program that has it in it. So this package
-// speaks the protocol itself.
+// A relay lets a connection be a member of one cluster, so a consumer has one for each destination.
+// Markers prove that a subscription is in force. A marker is a message that begins with 16 bytes
+// which only drivers of one run know; no consumer delivers it. A node spreads what it sends over
+// five groups in turn. So five markers in a row go through all groups.
 package iris
 
 import (

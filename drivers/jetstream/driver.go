@@ -1,65 +1,47 @@
-// Package jetstream drives NATS JetStream: streams that keep their messages.
+// Package jetstream drives NATS JetStream: streams that keep their messages. page.md says what
+// weir's terms mean here. This comment adds details.
 //
-// page.md says what weir's terms mean here. A durable is created when its first consumer
-// opens, and keeps later messages and those already in the stream. On streams that are not
-// weir's it is weir-<run>-<subscription>; Conn.Close removes it, and the server does
-// after an hour without a pull request. A stream of work-queue or interest retention
-// loses what is acknowledged, as with any consumer of it, and one of work-queue
-// retention delivers from the earliest on only.
-//
-// A durable with a name of the user's own is made where it is missing, continued
-// where it is there, with the settings that it has, and kept. On one stream it takes
-// all destinations of the subscription, so that each of its consumers must take all of
-// these. Other consumers of that name are refused (wanted.check).
-//
-// A durable continues where its acknowledgements end. What a consumer had received
-// and not delivered it gives back when it ends (NAK), and it comes again at once;
-// what a process had that was killed comes again after ack-wait, and what was not
-// delivered yet comes before it.
+// A durable is created when its first consumer opens, and keeps later messages and those already in
+// the stream. On streams that are not weir's it is weir-<run>-<subscription>; Conn.Close removes it,
+// and the server does after an hour without a pull request. A stream of work-queue or interest
+// retention loses what is acknowledged, as with any consumer of it, and one of work-queue retention
+// delivers from the earliest on only. Each consumer of a durable that the user named must take all
+// destinations of the subscription on that stream. Other consumers of that name are refused
+// (wanted.check). What a consumer had received and not delivered it gives back when it ends (NAK).
 //
 // # What a confirmation means
 //
-// A message completes when the stream leader's PubAck arrives at its reply subject.
-// What that means is read from the stream and from the servers when they run
-// (nats-server 2.15, server/):
-// one replica in a file is written to the operating system (stream.go, AsyncFlush only for
-// more), or with sync always opened with O_SYNC (filestore.go); of more a quorum has it in its
-// log (raft.go), written without delay or synced (jetstream_cluster.go). page.md has the table.
+// It is read from the stream and from the servers when they run (nats-server 2.15, server/): one
+// replica in a file is written to the operating system (stream.go, AsyncFlush only for more), or
+// with sync always opened with O_SYNC (filestore.go); of more a quorum has it in its log (raft.go),
+// written without delay or synced (jetstream_cluster.go).
 //
-// A stream of persist mode "async" counts as memory. Whether a server syncs always is a
-// setting of its own, which clients cannot see. It is asked for by
-// $SYS.REQ.SERVER.PING.VARZ, which weir's embedded server exports to its clients and an
-// operator may export, and at the addresses of the option monitor. Every server that holds
-// a replica must say so.
+// A stream of persist mode "async" counts as memory. Whether a server syncs always is asked for by
+// $SYS.REQ.SERVER.PING.VARZ, which weir's embedded server exports to its clients and an operator may
+// export, and at the addresses of the option monitor. Every server that holds a replica must say so.
 //
 // # Settling
 //
-// batch takes what one Fetch of the client has at hand, delivers it together, and then
-// acknowledges each of these messages. One acknowledgement for many exists (ack policy
-// all) but covers everything before it, what other consumers of the subscription are
-// still working on included, and would be wrong for competing consumers. auto and none
-// are the same: ack policy none. With ack-confirm the server is asked to confirm each
-// acknowledgement (what the client calls DoubleAck), and those are the settlements
-// reported. A refused message is NAKed, and delivered again at once; redelivery is read
-// from the count in the message's reply subject.
+// One acknowledgement for many exists (ack policy all) but covers everything before it, what other
+// consumers of the subscription are still working on included, and would be wrong for competing
+// consumers. With ack-confirm the server is asked to confirm each acknowledgement (what the client
+// calls DoubleAck), and those are the settlements reported. A refused message is NAKed, and
+// delivered again at once; redelivery is read from the count in the message's reply subject.
 //
 // # How the client behaves
 //
-// nats.go's own asynchronous publisher (PublishMsgAsync with an ack handler) makes a
-// future, a timer, a reply subject and three map operations for each message, parses its
-// acknowledgement by reflection, retries where no service answered, and waits inside when
-// too many are open. This driver publishes by the same client with a reply subject from a
-// fixed table (natsconn.Publisher), which is also how the acknowledgement finds its
-// message: no retry, no FIFO, and no allocation of its own. In a cluster each message has
-// a reply subject that no other had: a new leader confirms again what the one before had
-// confirmed last. That is one allocation of 48 B. BenchmarkPublish compares the
-// two: 3 allocations and 207 B a message (all the client's, for the acknowledgement
-// received) against 17 and 951 B, 4.2 us against 6.4 us on a busy host of two cores.
-// Messages in flight when the connection breaks may have been stored.
+// nats.go's own asynchronous publisher (PublishMsgAsync with an ack handler) makes a future, a
+// timer, a reply subject and three map operations for each message, parses its acknowledgement by
+// reflection, retries where no service answered, and waits inside when too many are open. This
+// driver publishes by the same client with a reply subject from a fixed table (natsconn.Publisher),
+// which is also how the acknowledgement finds its message. In a cluster each message has a reply
+// subject that no other had: a new leader confirms again what the one before had confirmed last.
+// That is one allocation of 48 B. BenchmarkPublish compares the two: 3 allocations and 207 B a
+// message (all the client's, for the acknowledgement received) against 17 and 951 B, 4.2 us against
+// 6.4 us on a busy host of two cores.
 //
-// Consumers use Consume: pull requests of prefetch messages (500 where the scenario leaves
-// it open) and at most 32 MiB, renewed at half, because the client drops what exceeds
-// 64 MiB in its queue.
+// Consumers use Consume: pull requests of prefetch messages (500 where the scenario leaves it open)
+// and at most 32 MiB, renewed at half, because the client drops what exceeds 64 MiB in its queue.
 package jetstream
 
 import (

@@ -1,68 +1,50 @@
 // Package kafka drives Apache Kafka, and servers that speak its protocol. page.md says what
 // weir's terms mean here and what a confirmation promises. This comment adds details.
 //
-// # Topics and groups
+// # Groups
 //
-// A destination is the topic weir.<run>.<destination>, a subscription a consumer group of
-// the classic protocol. When the first consumer opens, the driver commits the group's start
-// offsets. Each producer and each consumer has its own client, with its own connections to
-// each broker. Conn.Close removes the groups that weir created. A durable subscription is
-// the group with exactly that name: it is created if missing, and kept. The driver refuses a
-// group whose members have another type, protocol or set of topics.
+// When the first consumer opens, the driver commits the group's start offsets. Conn.Close removes
+// the groups that weir created. The driver refuses a durable group whose members have another type,
+// protocol or set of topics. A start offset is the same in each partition. The time of a message is
+// what its producer set, or the broker's clock with message.timestamp.type: LogAppendTime. Both are
+// in whole milliseconds, so a start time is rounded down.
 //
-// A start offset is the same in each partition; offsets of a topic that weir created count
-// from 0. The time of a message is what its producer set, or the broker's clock with
-// message.timestamp.type: LogAppendTime. Both are in whole milliseconds, so a start time is
-// rounded down.
+// Before a partition moves to another consumer, the position of the accepted messages is committed.
+// Kafka cannot redeliver one refused message: nothing behind it is committed in its partition until
+// the group starts there again. No message is flagged as redelivered. Without idempotence, and with
+// more than one of requests-in-flight, a retry may overtake other messages.
 //
 // # What a confirmation means
 //
-// A message completes when the request with its batch is answered, or with acks 0 when it
-// is written to the socket. acks all waits for the replicas in sync, of which only
-// min.insync.replicas are certain. A broker appends to its log with a write to the operating
-// system, and syncs after flush.messages messages, by default never (UnifiedLog.append). A
-// follower does the same before its next fetch, by which the leader knows that it has the
-// messages before.
+// acks all waits for the replicas in sync, of which only min.insync.replicas are certain. A broker
+// appends to its log with a write to the operating system, and syncs after flush.messages messages
+// (UnifiedLog.append). A follower does the same before its next fetch, by which the leader knows
+// that it has the messages before.
 //
 // # Transactions
 //
-// A producer sends in transactions, one at a time, under the transactional.id
-// weir.<run>.producer.<index>. A transaction holds the messages that wait when the one before
-// ends, up to the option transaction. If a message fails, the transaction is aborted and all
-// its messages fail. If a commit gets no answer, they fail with ErrTimeout or ErrDisconnected
-// although they may have been committed, and the client has the brokers abort what is still
-// open. A commit is recorded in the topic __transaction_state, so the weaker guarantee of the
-// two topics counts. Settlements of consumers are not part of a transaction. Each transaction
-// leaves a marker, with an offset of its own, in every partition that it wrote to. Committed
-// positions are behind the markers.
-//
-// # Settling
-//
-// Kafka has no acknowledgement of a single message: a group commits a position in each
-// partition. Deliveries do not wait for commits but, except with auto, are at most prefetch
-// messages ahead of them. Before a partition moves to another consumer, the position of the
-// accepted messages is committed. Kafka cannot redeliver one refused message: nothing behind
-// it is committed in its partition until the group starts there again. No message is flagged
-// as redelivered. Without idempotence, and with more than one of requests-in-flight, a retry
-// may overtake other messages.
+// A producer's transactional.id is weir.<run>.producer.<index>. If a message fails, its transaction
+// is aborted and all its messages fail. If a commit gets no answer, they fail with ErrTimeout or
+// ErrDisconnected although they may have been committed, and the client has the brokers abort what
+// is still open. A commit is recorded in the topic __transaction_state. Settlements of consumers are
+// not part of a transaction. Each transaction leaves a marker, with an offset of its own, in every
+// partition that it wrote to. Committed positions are behind the markers.
 //
 // # How the client behaves
 //
 // franz-go lingers 10 ms by default. The driver sets 0, because that wait would be in every
-// latency. The client's default compression is snappy; here it is none. A message beyond its
-// delivery-timeout fails with ErrTimeout and may have been stored. The client copies payloads
-// into a request under the lock of their batch (produceRequest.AppendTo in kgo/sink.go), and
-// takes the same lock to fail a batch, so it never reads a message that has completed. A full
-// client would block: it has room for more than the in-flight limit, and TryProduce does not
-// wait. The record of a message is kept in its Slot, so the driver allocates nothing per
-// message; the client's batches and requests take 92 B (BenchmarkPublish).
+// latency. The client's default compression is snappy; here it is none. The client copies payloads
+// into a request under the lock of their batch (produceRequest.AppendTo in kgo/sink.go), and takes
+// the same lock to fail a batch, so it never reads a message that has completed. A full client would
+// block: it has room for more than the in-flight limit. The record of a message is kept in its Slot,
+// so the driver allocates nothing per message; the client's batches and requests take 92 B
+// (BenchmarkPublish).
 //
-// A consumer's client fetches ahead as soon as Run begins. Messages fetched and not polled
-// when Run ends go to the next consumer. The client has one fetch in flight at each broker,
-// which returns when one of its partitions has messages or after fetch-max-wait (500 ms, as in
-// the vendor's client; franz-go's default is 5 s). A partition assigned meanwhile waits as
-// long. The consumer joins its group when Run begins. Ready waits until every partition is
-// assigned, not for members that join later.
+// Messages fetched and not polled when Run ends go to the next consumer. The client has one fetch in
+// flight at each broker, which returns when one of its partitions has messages or after
+// fetch-max-wait (500 ms, as in the vendor's client; franz-go's default is 5 s). A partition
+// assigned meanwhile waits as long. Ready waits until every partition is assigned, not for members
+// that join later.
 //
 // Topics that weir creates accept messages of 8 MiB (max.message.bytes).
 package kafka

@@ -1,23 +1,6 @@
-// Package kestrel drives a server that speaks Kestrel's text protocol.
-//
-// # Terms
-//
-// A destination is a queue, which the server makes when a client names it. A producer
-// sets, and waits for the answer. A consumer has a connection for each of its queues. It
-// opens an item (get queue/open), and closes it when it is settled, or aborts it. With
-// the option fanout a subscription is a child queue, queue+subscription, to which the
-// server copies each item.
-//
-// # What a confirmation means
-//
-// The server has answered STORED. The protocol does not say whether the queue has a
-// journal, or when it is synced. So a confirmation counts as received, and as stored
-// nowhere.
-//
-// # How the client behaves
-//
-// There is none: no client for Go has reliable reads. This package speaks the protocol
-// itself; package keeper connects again.
+// Package kestrel drives a server that speaks Kestrel's text protocol. page.md says what weir's
+// terms mean here. No client for Go has reliable reads: this package speaks the protocol itself, and
+// package keeper connects again.
 package kestrel
 
 import (

@@ -1,41 +1,30 @@
-// Package kmq drives KMQ, SoftwareMill's selective acknowledgement on top of Apache
-// Kafka: each message is acknowledged separately, and is redelivered if it is not acknowledged
-// in time. page.md says what weir's terms mean here. Producers and their options are those of
-// the driver kafka. This comment adds details.
+// Package kmq drives KMQ, SoftwareMill's selective acknowledgement on top of Apache Kafka: each
+// message is acknowledged separately, and is redelivered if it is not acknowledged in time. page.md
+// says what weir's terms mean here. Producers and their options are those of the driver kafka. This
+// comment adds details.
 //
-// # Topics and groups
+// For an existing destination, the topic of markers is weir.<run>.<topic>.markers, which Conn.Close
+// removes. Beside a durable subscription's group its trackers' group is kept, too.
 //
-// For an existing destination, the topic of markers is weir.<run>.<topic>.markers, which
-// Conn.Close removes. For a durable subscription it is <topic>.<subscription>.markers, which is
-// kept, as are both groups: the subscription's and the trackers'.
-//
-// # The path of a message
-//
-// As in KMQ's client (https://github.com/softwaremill/kmq), each message of a poll gets a
-// start marker. When all these markers are confirmed, the group's position is committed behind
-// the messages, and they are delivered. Each accepted message gets an end marker. A marker has
-// KMQ's format: the key is the message's partition and offset, the value is the kind and, in a
-// start marker, the time to process the message. It goes to the partition with the same number
-// as the message's.
+// As in KMQ's client (https://github.com/softwaremill/kmq), each message of a poll gets a start
+// marker. When all these markers are confirmed, the group's position is committed behind the
+// messages, and they are delivered. Each accepted message gets an end marker. A marker has KMQ's
+// format: the key is the message's partition and offset, the value is the kind and, in a start
+// marker, the time to process the message. A message is delivered twice if its end marker arrives
+// too late, or if a consumer ends between the start markers and the commit.
 //
 // # Redelivery
 //
-// A redelivery tracker reads the markers. If no end marker arrives within redeliver-after of
-// the start marker, the tracker reads the message again from the topic, appends it to its
-// partition with the header kmq-redelivery-count, and writes the end marker. Later messages do
-// not wait for it, so order is not kept.
-//
-// A Conn runs a tracker for each destination with consumers, from the first consumer to Close.
-// The tracker is a member of the group <topic of markers>.redelivery, in which several weir
-// processes share the partitions of markers. KMQ compares the times in markers with its clock.
-// This tracker counts ticks of a tenth of redeliver-after, at most 500 ms, so a message is
-// redelivered up to three ticks late. Before it redelivers, it reads all markers written until
-// then, so a slow tracker causes no duplicates. KMQ has no default for redeliver-after: its
-// examples use 90 s, the published measurement 60 s. weir's 10 s is less than the 30 s that it
-// waits for missing messages at the end of a run.
-//
-// A message is delivered twice if its end marker arrives too late, or if a consumer ends
-// between the start markers and the commit.
+// If no end marker arrives in time, the redelivery tracker reads the message again from the topic,
+// appends it, and writes the end marker. Later messages do not wait for it, so order is not kept. A
+// Conn runs a tracker for each destination with consumers, from the first consumer to Close. The
+// tracker is a member of the group <topic of markers>.redelivery, in which several weir processes
+// share the partitions of markers. KMQ compares the times in markers with its clock. This tracker
+// counts ticks of a tenth of redeliver-after, at most 500 ms, so a message is redelivered up to
+// three ticks late. Before it redelivers, it reads all markers written until then, so a slow tracker
+// causes no duplicates. KMQ has no default for redeliver-after: its examples use 90 s, the published
+// measurement 60 s. weir's 10 s is less than the 30 s that it waits for missing messages at the end
+// of a run.
 package kmq
 
 import (

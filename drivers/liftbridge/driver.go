@@ -1,21 +1,13 @@
-// Package liftbridge drives Liftbridge, a commit log on top of NATS.
+// Package liftbridge drives Liftbridge, a commit log on top of NATS. page.md says what weir's terms
+// mean here.
 //
-// # Terms
+// The leader of the partition has written a confirmed message to its log; with acks all, so has each
+// replica in sync (server/partition.go). No server syncs a log (server/commitlog).
 //
-// A destination is a stream on a NATS subject of its own. Reading removes nothing, and a server
-// knows nothing of consumers: the driver keeps the position of a subscription in each partition.
-//
-// # What a confirmation means
-//
-// The leader of the partition has written the message to its log; with acks all, so has each
-// replica in sync (server/partition.go). No server syncs a log (server/commitlog). With acks
-// none a message completes when gRPC has taken it.
-//
-// # How the client behaves
-//
-// It tries to connect again for 250 ms. After that its publisher is dead, so the producer makes
-// a new client. Acknowledgements that a lost connection carried come as timeouts. A context of
-// Connect would end the publisher, too, so it gets none. The publisher has no lock. One goroutine uses it.
+// The client tries to connect again for 250 ms. After that its publisher is dead, so the producer
+// makes a new client. Acknowledgements that a lost connection carried come as timeouts. A context of
+// Connect would end the publisher, too, so it gets none. The publisher has no lock. One goroutine
+// uses it.
 package liftbridge
 
 import (

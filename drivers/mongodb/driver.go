@@ -1,37 +1,15 @@
-// Package mongodb drives MongoDB, or a server with its protocol, used as a queue: one
-// collection, taken with findAndModify.
+// Package mongodb drives MongoDB, or a server with its protocol, used as a queue: one collection,
+// taken with findAndModify. page.md says what weir's terms mean here. This comment adds details.
 //
-// A destination is a collection, after the article "Evaluating persistent, replicated
-// message queues" of SoftwareMill (https://softwaremill.com/mqperf/). Sending a message is
-// an insertOne; a batch is one insertMany. Receiving is one findAndModify for each message:
-// of the documents with a next_delivery that is not in the future it takes the first by
-// (next_delivery, _id), and moves its next_delivery on by the visibility timeout. Settling
-// is a deleteOne by _id and by the token of this delivery, so that a consumer that is late
-// does not settle what another has taken meanwhile. Refusing sets next_delivery to now.
+// The collection follows the article "Evaluating persistent, replicated message queues" of
+// SoftwareMill (https://softwaremill.com/mqperf/). Receiving takes, of the documents with a
+// next_delivery that is not in the future, the first by (next_delivery, _id), and moves its
+// next_delivery on by the visibility timeout. Refusing sets it to now. A connection asks for the
+// server's time each second, and a consumer that finds nothing asks before it looks again. So the
+// time that weir uses is never ahead of the server's. The visibility timeout is a second longer for
+// that.
 //
-// # The clock
-//
-// Every next_delivery is the server's time, which hello tells (localTime). A connection
-// asks for it each second, and a consumer that finds nothing asks before it looks again. So
-// the time that weir uses is never ahead of the server's. The visibility timeout is a second
-// longer for that.
-//
-// # What a confirmation means
-//
-// The server has answered the insert, with the write concern of the options w and journal
-// (https://www.mongodb.com/docs/manual/reference/write-concern/). Facts reads what that
-// means from the running system: facts.go has the table.
-//
-// # How the client behaves
-//
-// It would try writes and reads again that fail; both are turned off. It keeps two
-// connections of its own to each server, which ask how the server is.
-//
-// # FerretDB
-//
-// FerretDB 1.24 ignores the write concern. Its findAndModify finds and modifies in two
-// steps: two calls at a time can take the same document. With the option atomic off, the
-// consumers of one process take one after the other.
+// The client keeps two connections of its own to each server, which ask how the server is.
 package mongodb
 
 import (

@@ -1,20 +1,13 @@
-// Package nanomsg drives the sockets of nanomsg by mangos, its implementation in Go.
-//
-// # Terms
-//
-// There is no server. Package mesh opens the sockets of producers and consumers and
+// Package nanomsg drives the sockets of nanomsg by mangos, its implementation in Go. page.md says
+// what weir's terms mean here. Package mesh opens the sockets of producers and consumers and
 // connects them; this package brings the sockets.
 //
-// # How the client behaves
+// A PUSH socket has one queue for all its connections. A goroutine takes a message out of it for
+// each connection that is idle. A PUB socket has a queue for each connection. A SUB socket has one
+// queue, and asks for nothing: every message travels to it.
 //
-// A PUSH socket has one queue for all its connections. A goroutine takes a message out of
-// it for each connection that is idle. A message that is being written when its
-// connection ends is gone. A PUB socket has a queue for each connection, and drops what
-// finds it full. A SUB socket has one queue, and drops the oldest message when it is full.
-// A SUB socket asks for nothing: every message travels to it.
-//
-// The option BEST-EFFORT of a PUSH socket is not used: with it, mangos also drops messages
-// that there is room for (TestBestEffortDropsWhatThereIsRoomFor).
+// The option BEST-EFFORT of a PUSH socket is not used: with it, mangos also drops messages that
+// there is room for.
 package nanomsg
 
 import (

@@ -1,52 +1,34 @@
-// Package natsstreaming drives NATS Streaming (STAN), the log on top of a NATS
-// server that JetStream has replaced. Its makers ended its support in June 2023.
+// Package natsstreaming drives NATS Streaming (STAN), the log on top of a NATS server that JetStream
+// has replaced. page.md says what weir's terms mean here. This comment adds details.
 //
-// page.md says what weir's terms mean here. Declare makes a channel by a subscription that it ends
-// again. No client can remove a channel or what is in it: Delete removes the
-// subscriptions that the Conn has made on it. A channel of the same name that is
-// declared again is the old one. The durable name of weir's queue groups is weir. A
-// subscription that is given no position begins behind the last message that is there
-// when its first consumer is opened, the vendor's default.
+// Declare makes a channel by a subscription that it ends again. Delete removes the subscriptions
+// that the Conn has made on a channel; one of the same name that is declared again is the old one.
+// The durable name of weir's queue groups is weir. On a channel that exists without weir a
+// subscription is the durable queue group weir:weir-<run>-<subscription>, which Conn.Close removes.
 //
-// The server makes a channel that is not there as soon as it is used; with the option
-// monitor that is found before, and refused. On a channel that exists without weir a
-// subscription is the durable queue group weir:weir-<run>-<subscription>, which
-// Conn.Close removes, or with Durable the one that the name says.
+// The store is flushed before a PubAck, and synced too with file_sync (nats-streaming-server 0.25.6,
+// server/server.go, ioLoop). A cluster has written the Raft log of a quorum and the leader's store;
+// it syncs both with cluster_sync and neither without, whatever file_sync says (stores and
+// raft_log.go). A cluster has no memory store. A server counts as one that holds a copy when it has
+// the destination's channel: its role alone would not say that it is in the same cluster.
 //
-// # What a confirmation means
-//
-// A message completes when the server's PubAck for its GUID arrives. What that
-// means is in the table of page.md (nats-streaming-server 0.25.6, server/server.go, ioLoop): the
-// store is flushed before the ack, and synced too with file_sync, the vendor's default. A cluster
-// has written the Raft log of a quorum and the leader's store; it syncs both with cluster_sync and
-// neither without, whatever file_sync says (stores and raft_log.go).
-//
-// A cluster has no memory store, and keeps every channel on every node. A server counts
-// as one that holds a copy when it has the destination's channel: its role alone would not
-// say that it is in the same cluster.
-//
-// # Settling
-//
-// There is no refusal in the protocol: a message that was refused is left, and comes
-// again after ack-wait. auto acknowledges every message when Deliver has returned,
-// whatever it says, as the client's automatic mode does; the driver does it, so that an
-// end of Run leaves nothing half done.
+// With settle auto the driver acknowledges every message when Deliver has returned, as the client's
+// automatic mode does, so that an end of Run leaves nothing half done.
 //
 // # How the client behaves
 //
-// stan.go finds an acknowledgement's message by its GUID in a map, under one lock, with a
-// timer for each message. Its limit of acknowledgements is set to the producer's in-flight
-// limit, and so never blocks. Messages are copied within PublishAsync; none is ever
-// abandoned to it. A message that meets no leader fails after ack-timeout, and not before:
-// the client passes over the word of NATS that no server takes it. What blocks is the
-// NATS client (see natsconn).
+// stan.go finds an acknowledgement's message by its GUID in a map, under one lock, with a timer for
+// each message. Its limit of acknowledgements is set to the producer's in-flight limit, and so never
+// blocks. Messages are copied within PublishAsync; none is ever abandoned to it. A message that
+// meets no leader fails only after ack-timeout: the client ignores NATS's answer that no server
+// takes it. What blocks is the NATS client (see natsconn).
 //
-// A session (what stan.Connect makes) lives on a NATS connection and outlives its loss, as
-// long as the server remembers the session, but acknowledgements sent meanwhile are gone.
-// When its connection breaks, a producer ends its session, which fails what is in flight
-// with ErrDisconnected, and makes another as soon as there is a connection. A consumer keeps
-// its session. When the server does not know it (a server in memory that was restarted),
-// the client gives it up for good, and the driver makes another and subscribes again.
+// A session (what stan.Connect makes) lives on a NATS connection and outlives its loss, as long as
+// the server remembers the session, but acknowledgements sent meanwhile are gone. When its
+// connection breaks, a producer ends its session, which fails what is in flight, and makes another
+// as soon as there is a connection. A consumer keeps its session. When the server does not know it
+// (a server in memory that was restarted), the client gives it up for good, and the driver makes
+// another and subscribes again.
 package natsstreaming
 
 import (

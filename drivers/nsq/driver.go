@@ -1,77 +1,32 @@
-// Package nsq drives NSQ: topics that copy each message to channels, on servers
-// that know nothing of each other.
+// Package nsq drives NSQ: topics that copy each message to channels, on servers that know nothing
+// of each other. page.md says what weir's terms mean here. This comment adds details.
 //
-// # Terms
+// Where destinations exist already, a subscription is a channel weir.<run>.<subscription>, which
+// Conn.Close removes. A weir that is killed leaves it, and nsqd gathers messages in it until
+// somebody removes it. Choose channels: ephemeral where that matters more than a message that finds
+// no room. What a topic was given before it had any channel goes to its first one. With several
+// servers, the producers are dealt over them.
 //
-// page.md says what the words mean. A channel keeps what comes from its making on; what a
-// topic was given before it had any channel goes to the first one. With several servers
-// the producers are dealt over them, and a consumer has a connection to each and to each
-// topic: a connection subscribes to one channel of one topic. Its prefetch is dealt over
-// these (RDY, at least 1 each, at most what the server allows, 2500 by default).
-//
-// With the option lookupd consumers find the servers of a topic through nsqlookupd
-// (https://nsq.io/components/nsqlookupd.html), and keep asking for more while they run;
-// without, they are those of the option address. Topics and channels are made and removed
-// by nsqd's HTTP interface, which is also asked for settings and for backlogs.
-//
-// Where destinations exist already a topic must exist on one of the servers. A
-// subscription is then a channel weir.<run>.<subscription>, which Conn.Close removes; a
-// weir that is killed leaves it, and nsqd gathers messages in it until somebody removes
-// it. Choose channels: ephemeral where that matters more than a message that finds no room.
-//
-// # What a confirmation means
-//
-// A message completes when nsqd answers OK to its PUB. It is then in the topic's
-// queue: in memory, or where that is full (option server.mem-queue-size, 10000
-// messages by default) or has no room at all (0) written to a file, which is
-// synced each 2500 messages and each 2 s (sync-every, sync-timeout)
-// (https://nsq.io/components/nsqd.html). The answer does not wait for that sync,
-// with sync-every 1 neither: go-diskqueue's ioLoop answers the write, then syncs.
-// A message is in memory only while it is under way to a consumer, even with a
-// mem-queue-size of 0: an nsqd that is killed then delivers it again only if
-// it had not yet noted that it was read (with each sync), and all that it had read
-// since comes again, as a first attempt. So no setting gives more than received.
-//
-// An ephemeral topic or channel is in memory only, and drops without a word what
-// finds no room there: PUB is answered with OK all the same.
-//
-// # Settling
-//
-// NSQ knows one way: FIN for each message. There is no answer to it. A message
-// that Deliver refuses is given back (REQ) and comes again after requeue-delay.
-// One that is not settled within msg-timeout comes again too (nsqd looks
-// after a channel from 5 s after it was made), and so does, no sooner, what a
-// consumer had when its connection broke. A delivery counts as
-// redelivered when nsqd says that it is not the first attempt. Messages that a
-// consumer has got and not looked at when it ends are given back too; who gets
-// them next sees them as redelivered. There is no order: nsqd mixes what is in
-// memory, on disk and given back
-// (https://nsq.io/overview/features_and_guarantees.html).
+// The answer to a PUB does not wait for a sync, with sync-every 1 neither: go-diskqueue's ioLoop
+// answers the write, then syncs. A killed nsqd delivers again what it had read since its last sync,
+// as a first attempt. nsqd looks after a channel's timeouts from 5 s after it was made.
 //
 // # How the client behaves
 //
-// The client's Producer publishes. It writes on a goroutine of its own. When its
-// connection is lost weir makes another Producer: the client would connect again within
-// the next call, and writes then what its ending goroutine still reads. A Producer that
-// is ended while answers are on their way may leave a goroutine behind.
+// The client's Producer publishes. It writes on a goroutine of its own. When its connection is lost,
+// weir makes another Producer: the client would connect again within the next call, and writes then
+// what its ending goroutine still reads. A Producer that is ended while answers are on their way may
+// leave a goroutine behind.
 //
-// Consumers use the layer below, go-nsq's Conn: framing, IDENTIFY, TLS, AUTH, heartbeats,
-// buffers. The Consumer above it does not tell that a connection was lost, and sends no
-// more for a while after a message was refused (its backoff). It gives up a message after
-// five attempts without a word, looks for its server again once a minute, and cannot tell
-// when it is subscribed.
+// Consumers use the layer below, go-nsq's Conn: framing, IDENTIFY, TLS, AUTH, heartbeats, buffers.
+// The Consumer above it does not report a lost connection, and sends no more for a while after a
+// message was refused (its backoff). It silently gives up a message after five attempts, looks for
+// its server again once a minute, and cannot tell when it is subscribed.
 //
-// Each PUB, MPUB, FIN and REQ is written by itself; a PUB within Publish, which so may
-// wait for the network (PublishBlocks). All messages of a batch are one MPUB. A write
-// that waits for longer than write-timeout ends the connection. What was under way when
-// a connection broke fails with ErrDisconnected and may have been queued; until there is
-// a new one messages are refused. Reads, and the answers to heartbeats, are the client's
-// goroutine's; between it and Deliver there is one queue, as long as the prefetch.
-//
-// nsqd itself gathers what it sends to a consumer: until there are 16 KiB or
-// 250 ms are over (options output-buffer and output-buffer-timeout, which are the
-// client's defaults), unless the consumer's prefetch is used up. At low rates this
-// is most of the time that a message takes.
+// Each PUB, MPUB, FIN and REQ is written by itself; a PUB within Publish, which may wait for the
+// network (PublishBlocks). What was in flight when a connection broke may have been queued. Reads,
+// and the answers to heartbeats, are the client's goroutine's; between it and Deliver there is one
+// queue, as long as the prefetch.
 package nsq
 
 import (

@@ -1,54 +1,30 @@
-// Package postgres drives PostgreSQL used as a queue: one table of jobs, taken
-// with FOR UPDATE SKIP LOCKED.
+// Package postgres drives PostgreSQL used as a queue: one table of jobs, taken with FOR UPDATE SKIP
+// LOCKED. page.md says what weir's terms mean here. This comment adds details.
 //
-// A destination is a table, after the article "Evaluating persistent, replicated message
-// queues" of SoftwareMill (https://softwaremill.com/mqperf/): that of table.create.
-// Sending a message is an INSERT. Receiving takes the first rows with a next_delivery
-// that is not in the future, locks them past those that others have locked
-// (https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE), and
-// moves their next_delivery on by the visibility timeout; a row not deleted by then is
-// delivered again. Settling is a DELETE, refusing sets next_delivery to now. The article
-// has an id of random UUIDs, texts, and no index; it takes rows by two statements of one
-// transaction, which are one statement here. Of an existing table the columns key (bytea)
-// and attempts (integer) are used where they are there. page.md says the rest.
+// The table follows the article "Evaluating persistent, replicated message queues" of SoftwareMill
+// (https://softwaremill.com/mqperf/). The article has an id of random UUIDs, texts, and no index; it
+// takes rows by two statements of one transaction, which are one statement here. Of an existing
+// table the columns key (bytea) and attempts (integer) are used where they are there.
 //
-// # What a confirmation means
-//
-// A message completes when the server is ready for the next query after its
-// COMMIT. What that means is read from the running servers: fsync of each,
-// synchronous_standby_names, the standbys that stream, and synchronous_commit,
-// which is set on each connection
-// (https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT);
-// the table of page.md has it. With off the log is in memory (xlog.c, XLogSetAsyncXactLSN).
-//
-// A majority counts the primary. Whether a standby syncs it says itself: it must
-// be among the addresses, or counts as not syncing. A table that is UNLOGGED
-// counts as off. The server gives up the wait for its standbys when somebody
+// synchronous_commit is set on each connection. With off the log is in memory (xlog.c,
+// XLogSetAsyncXactLSN). A majority counts the primary. Whether a standby syncs it says itself. A
+// table that is UNLOGGED counts as off. The server gives up the wait for its standbys when somebody
 // cancels it (pg_cancel_backend) and only warns; then the message fails here.
 //
-// # Settling
-//
-// each deletes the messages when Deliver has accepted all that one statement took.
-// Settlements are confirmed by the COMMIT; those that a lost connection left open are
-// made again on the next.
-//
-// Delivery is at least once. Order is that of next_delivery, which each INSERT
-// takes from the server's clock: a consumer sees each producer's messages as they
-// were sent, as long as no connection is lost and that clock is not set back.
+// Settlements that a lost connection left open are made again on the next. Order is that of
+// next_delivery, which each INSERT takes from the server's clock: a consumer sees each producer's
+// messages as they were sent, as long as no connection is lost and that clock is not set back.
 //
 // # How the client behaves
 //
-// pgx's pgconn is used without its type system: payloads go as binary bytea. A
-// producer sends what has gathered as a pipeline, one round trip, and reads the
-// answers; meanwhile the next gathers. What has gathered shares transactions of up
-// to the option transaction: one connection commits one transaction at a time, and
-// each commit waits for the disk. A batch is never divided, and a transaction
-// fails as a whole. While there is no connection messages are refused. Those under
-// way when it breaks fail with ErrDisconnected and may have been stored. The client
-// copies the payload before it writes, so that none is abandoned to it.
+// pgx's pgconn is used without its type system: payloads go as binary bytea. A producer sends what
+// has gathered as a pipeline, one round trip, and reads the answers; meanwhile the next gathers. A
+// batch is never divided, and a transaction fails as a whole. While there is no connection messages
+// are refused. Those in flight when it breaks may have been stored. The client copies the payload
+// before it writes, so that none is abandoned to it.
 //
-// Consumers plan their statements without sequential scans, bitmaps, hash and merge
-// joins (SET enable_...): a plan made while the table was empty would be kept.
+// Consumers plan their statements without sequential scans, bitmaps, hash and merge joins (SET
+// enable_...): a plan made while the table was empty would be kept.
 package postgres
 
 import (

@@ -1,25 +1,9 @@
-// Package pulsar drives Apache Pulsar by the project's own client for Go.
+// Package pulsar drives Apache Pulsar by the project's own client for Go. page.md says what weir's
+// terms mean here.
 //
-// # Terms
-//
-// A destination is a persistent topic. It has one partition unless more are asked for;
-// then it is a partitioned topic. Topics are made, counted and deleted by the admin REST
-// interface of the brokers: the client has no calls for that.
-//
-// # What a confirmation means
-//
-// The broker confirms a message when as many bookies as the ack quorum says have it in
-// their journals. The quorums of a topic are read from the brokers. Whether a bookie
-// syncs its journal first (journalSyncData) is known to the bookie alone: the option
-// journal-sync states it.
-//
-// # How the client behaves
-//
-// It connects again by itself, without end, and sends again what has no answer: a message
-// can then be in the topic twice. It has no way to say that a connection was lost. But it
-// asks for a policy of pauses each time it begins to connect again, and so the driver
-// knows (link.go). After the end of a producer, one of its goroutines stays until the
-// option send-timeout is over.
+// The client has no way to say that a connection was lost. But it asks for a policy of pauses each
+// time it begins to connect again, and so the driver knows (link.go). After the end of a producer,
+// one of its goroutines stays until the option send-timeout is over.
 package pulsar
 
 import (

@@ -1,3 +1,28 @@
+// Package rabbitmq drives RabbitMQ: classic and quorum queues behind exchanges, over AMQP 0-9-1.
+// page.md says what weir's terms mean here. This comment adds details.
+//
+// Names are the same in every process, so that no process needs to know another. A message without
+// a subscription goes by the exchange's alternate exchange to a queue of the destination's name
+// (https://www.rabbitmq.com/docs/ae), so that it is confirmed and kept as the rest is. Behind an
+// existing exchange weir makes queues weir.<run>.<destination>.<subscription>, which Conn.Close
+// removes. The management plugin reports the type of an existing queue. Without it, the driver
+// declares the queue again with an impossible type, and reads the server's refusal. What is not
+// known of a queue counts as the lesser.
+//
+// A message larger than the server's max_message_size ends the channel, and all that is in flight on
+// it. The server does not report its limit. A producer that knows its largest message therefore
+// sends one of that size to nowhere when it is opened.
+//
+// # What the client does, and what is done below it
+//
+// The client reports returned messages without saying which they are, and confirmations only in the
+// order of the messages. A wire below the client therefore reads the frames that come in: a
+// confirmation counts when its bytes are read.
+//
+// Package retry connects again, to the next address. After the leader of a quorum queue was killed,
+// a channel may keep refusing what the cluster takes again. When a channel has refused every
+// message of a destination for reopen-after, the producer opens another
+// (docs/adr/0031-the-label-says-what-publishes.md).
 package rabbitmq
 
 import (

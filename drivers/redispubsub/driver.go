@@ -1,25 +1,11 @@
-// Package redispubsub drives publish and subscribe of Redis, and of Valkey: messages
-// to those subscribed at that moment. page.md says what is what.
+// Package redispubsub drives publish and subscribe of Redis, and of Valkey: messages to those
+// subscribed at that moment. page.md says what is what.
 //
-// # What a confirmation means
-//
-// A message completes when the server has answered its PUBLISH
-// (https://redis.io/docs/latest/commands/publish/): it has read it, and put it into the
-// output buffers of the subscribers that it had then. Their number is the answer. None is
-// as good an answer as many. Nothing is stored, and nothing of it depends on appendonly
-// or replicas. Order is one publisher's, to each subscriber. A subscriber too slow is cut
-// off by the server when its output buffer exceeds client-output-buffer-limit pubsub, by
-// default 32 MiB, or 8 MiB for a minute. That is reported as a fault, and what was in
-// that buffer is lost.
-//
-// # How the client behaves
-//
-// Messages leave by a redisconn.Pipe, a connection for each producer. The client copies
-// the payload into its write buffer on a goroutine of its own, so that the bytes are its
-// until the message completes. Retries are off. A subscriber reads the socket itself
-// (PubSub.Receive): the client's Channel drops messages that are not taken in time. It
-// subscribes again when a connection is lost. A server that is silent for two of
-// ping-interval, though asked by PING, is given up.
+// Messages leave by a redisconn.Pipe. The client copies the payload into its write buffer on a
+// goroutine of its own, so that the bytes are its until the message completes. Retries are off. A
+// subscriber reads the socket itself (PubSub.Receive): the client's Channel drops messages that are
+// not taken in time. It subscribes again when a connection is lost. A slow subscriber is cut off, by
+// default, at 32 MiB, or 8 MiB for a minute.
 package redispubsub
 
 import (

@@ -1,69 +1,42 @@
-// Package redisstreams drives Redis Streams, and Valkey's: logs in memory, read by
-// consumer groups that acknowledge. page.md says what is what; cluster.go what differs
-// where the streams are spread over the masters of a Redis Cluster.
+// Package redisstreams drives Redis Streams, and Valkey's: logs in memory, read by consumer groups
+// that acknowledge. page.md says what is what; cluster.go what differs where the streams are spread
+// over the masters of a Redis Cluster. This comment adds details.
 //
-// A group's position is the last entry handed out, so that one which is to begin at an
-// ID is made with the ID before. A group that exists continues, whatever was asked for.
-// A consumer of weir's is named for its index alone, the same in each run, and its
-// connections are named for it too, so that CLIENT LIST tells whether it is there
-// (https://redis.io/docs/latest/commands/client-list/). Entries of one that is not are
-// claimed at once; those of others, and of a host that vanished without closing its
-// connections, after claim-after.
+// A group's position is the last entry handed out, so that one which is to begin at an ID is made
+// with the ID before. Connections are named for their consumer, so that CLIENT LIST tells whether it
+// is there. Entries of a host that vanished without closing its connections are claimed after
+// claim-after. Each consumer looks for entries to claim (XAUTOCLAIM) twice in that time, after its
+// own acknowledgements have been confirmed.
 //
-// # What a confirmation means
+// An append-only file is written, and with appendfsync always synced, before the answers go out
+// (server.c beforeSleep: flushAppendOnlyFile comes before handleClientsWithPendingWrites). With
+// no-appendfsync-on-rewrite yes there is no sync during a rewrite, and always is worth what no is.
+// Too few replicas within wait-timeout fail the messages with ErrTimeout: they are stored and may be
+// delivered.
 //
-// A message completes when the server has answered its XADD with an ID: the entry
-// is in the memory of that server. What more is so depends on the running server, as the
-// table of page.md says.
-//
-// An append-only file is written, and with appendfsync always synced, before the
-// answers go out (server.c beforeSleep: flushAppendOnlyFile comes before
-// handleClientsWithPendingWrites): once for all commands at hand, so that one sync
-// serves many messages. With appendfsync no the entry is with the operating system
-// by then; with everysec it mostly is, but may be 2 s late while a sync is under
-// way, which is why that counts for nothing. With no-appendfsync-on-rewrite yes
-// there is no sync during a rewrite, and always is worth what no is.
-//
-// WAIT (https://redis.io/docs/latest/commands/wait/) returns how many replicas have
-// taken into their memory all that the connection wrote; WAITAOF, from Redis 7.2
-// (https://redis.io/docs/latest/commands/waitaof/), how many have it synced in
-// their append-only files, this server first. Too few within wait-timeout fails the
-// messages with ErrTimeout: they are stored and may be delivered.
-//
-// # Settling
-//
-// What Deliver refuses stays pending and is claimed, by XAUTOCLAIM, when it has been
-// pending for claim-after (https://redis.io/docs/latest/commands/xautoclaim/). Each
-// consumer looks for such entries twice in that time, after its own acknowledgements
-// have been confirmed.
-//
-// Delivery is at least once, as long as MAXLEN cuts off nothing unread. Order is the
-// stream's; competing consumers each see theirs in order, claimed ones aside. A producer
-// gives its connection up when its server was silent for ack-timeout, and makes another;
-// what the server finds on the first one later, messages that have failed, may get behind
-// what came by the second.
+// A producer gives its connection up when its server was silent for ack-timeout, and makes another;
+// what the server finds on the first one later, messages that have failed, may get behind what came
+// by the second.
 //
 // # How the client behaves
 //
-// Single messages leave by a redisconn.Pipe. The client copies the payload into its write
-// buffer on a goroutine of its own, so that the bytes are its until the message
-// completes. Retries are off: an XADD without its answer may have been done. Batches, and
-// all messages with wait-replicas or wait-aof, leave by the client's Pipeline, one call
-// at a time a producer, because WAIT holds up its connection: a batch is one call, and
-// what has gathered behind it meanwhile, at most 10,000 messages, is the next. While
-// there is no connection messages fail at once, or when an attempt to make one has
-// failed. With several addresses the next connection is one to the server that is the
+// Single messages leave by a redisconn.Pipe. The client copies the payload into its write buffer on
+// a goroutine of its own, so that the bytes are its until the message completes. Retries are off: an
+// XADD without its answer may have been done. Batches, and all messages with wait-replicas or
+// wait-aof, leave by the client's Pipeline, one call at a time a producer, because WAIT holds up its
+// connection: a batch is one call, and what has gathered behind it meanwhile, at most 10,000
+// messages, is the next. While there is no connection messages fail at once, or when an attempt to
+// make one has failed. With several addresses the next connection is one to the server that is the
 // master then; a server that answers READONLY is left.
 //
-// Beside redis-benchmark, which sends one prepared buffer again and again and does not
-// look at the answers, a message of 1 KiB costs the server the same processor time (2.2
-// us), and weir 2.1 us instead of 0.45 us. The engine has 0.15 us of it and this driver
-// as much; the rest is go-redis's and the runtime's. On a crowded host of two cores the
-// medians of seven rounds in turns were 222,000 a second to 229,000 on one connection
-// with 100 under way, 294,000 to 257,000 with 1000, and 217,000 to 280,000 on four with
-// 100 each, where the processors are used up. (redis-benchmark 7.0 does not replace
-// __data__ in a command of one's own: with that it sends eight bytes, and seems much
-// faster.)
+// Beside redis-benchmark, which sends one prepared buffer again and again and does not look at the
+// answers, a message of 1 KiB costs the server the same processor time (2.2 us), and weir 2.1 us
+// instead of 0.45 us. The engine has 0.15 us of it and this driver as much; the rest is go-redis's
+// and the runtime's. On a crowded host of two cores the medians of seven rounds in turns were
+// 222,000 a second to 229,000 on one connection with 100 under way, 294,000 to 257,000 with 1000,
+// and 217,000 to 280,000 on four with 100 each, where the processors are used up. (redis-benchmark
+// 7.0 does not replace __data__ in a command of one's own: with that it sends eight bytes, and seems
+// much faster.)
 package redisstreams
 
 import (

@@ -1,25 +1,10 @@
-// Package rocketmq drives Apache RocketMQ by the project's remoting client for Go.
+// Package rocketmq drives Apache RocketMQ by the project's remoting client for Go. page.md says what
+// weir's terms mean here.
 //
-// # Terms
-//
-// A destination is a topic, a partition one of its queues, and a subscription a consumer
-// group. The driver asks name servers and brokers itself (remoting.go) for what the client
-// has no calls for: topics, groups, offsets, and the brokers' configuration.
-//
-// # What a confirmation means
-//
-// A broker confirms a message when its settings say so: flushDiskType whether it has synced
-// it before, brokerRole and inSyncReplicas how many servers of the group have it. The
-// settings are read from the running brokers.
-//
-// # How the client behaves
-//
-// It calls back each message on a goroutine of its own, and has another wait for it. It
-// gives up a confirmation after 3 s; a lost connection is not told, but comes to the same.
-// It connects again by itself. A consumer that was pulling when its connection was lost
-// asks again after 30 s, so the driver has it divide the queues anew (consumer.go). At its
-// end it leaves its connection to a name server for 2 minutes. See link.go for what it would
-// print, and where it would end the process.
+// The driver asks name servers and brokers itself (remoting.go) for what the client has no calls
+// for: topics, groups, offsets, and the brokers' configuration. A consumer that was pulling when its
+// connection was lost asks again after 30 s, so the driver has it divide the queues anew
+// (consumer.go). See link.go for what the client would print, and where it would end the process.
 package rocketmq
 
 import (

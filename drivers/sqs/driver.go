@@ -1,25 +1,8 @@
-// Package sqs drives Amazon SQS, and servers that speak its protocol, such as ElasticMQ.
+// Package sqs drives Amazon SQS, and servers that speak its protocol, such as ElasticMQ. page.md
+// says what weir's terms mean here.
 //
-// # Terms
-//
-// A destination is a queue, standard or FIFO. A message body is text, so payloads travel
-// as a binary attribute of the message, or as base64 in the body (option payload). The
-// client writes both as base64 in JSON. A key travels as a second binary attribute; on a
-// FIFO queue it is also the message group.
-//
-// # What a confirmation means
-//
-// The service has answered SendMessageBatch and names the message as successful. No
-// request tells where it is then. ElasticMQ keeps it in memory. Amazon says that it stores
-// several copies; this driver has never run against it. So a confirmation counts as
-// received, whatever the service is.
-//
-// # How the client behaves
-//
-// It tries a call again that failed (option attempts). On a standard queue the message is
-// then there twice, if only the answer was lost. On a FIFO queue the service recognizes it
-// by its deduplication id. Calls that receive are never tried again by the client: the
-// consumer reports the failure first.
+// A key travels as a second binary attribute. Calls that receive are never tried again by the
+// client: the consumer reports the failure first.
 package sqs
 
 import (

@@ -1,29 +1,13 @@
-// Package zeromq drives the sockets of ZeroMQ: by zmq4, an implementation in Go, or built
-// with the tag libzmq by the C library of ZeroMQ's makers.
+// Package zeromq drives the sockets of ZeroMQ: by zmq4, an implementation in Go, or built with the
+// tag libzmq by the C library of ZeroMQ's makers. page.md says what weir's terms mean here, and how
+// the two differ. Package mesh opens the sockets of producers and consumers and connects them; this
+// package brings the sockets.
 //
-// # Terms
-//
-// There is no server. Package mesh opens the sockets of producers and consumers and
-// connects them; this package brings the sockets.
-//
-// # How zmq4 behaves
-//
-// A PUSH socket has no queue: Send writes to the operating system, to every connection at
-// once (mwriter.write in msgio.go). Two consumers would each get every message, so the
-// driver refuses a second one. A PUSH socket does not see that its peer has gone: the
-// driver gives each connection a PUSH socket of its own.
-//
-// A PUB socket has one queue for all subscribers, and a goroutine that writes to one after
-// the other. It drops what finds the queue full, for all of them. Close does not end that
-// goroutine. A PULL or SUB socket reads ten messages ahead, and then no more.
-//
-// # What libzmq does
-//
-// Each socket has a queue for each connection, at both ends. A PUSH socket shares messages
-// among its connections and waits when all queues are full. A PUB socket drops a message
-// for each connection with a full queue. It learns late that a queue has room again, so a
-// quick subscriber can lose messages, too, where hwm is small. What is in a queue when its
-// connection ends is gone.
+// A PUSH socket of zmq4 has no queue: Send writes to the operating system, to every connection at
+// once (mwriter.write in msgio.go), and does not see that its peer has gone: the driver gives each
+// connection a PUSH socket of its own. A PUB socket has a goroutine that writes to one subscriber
+// after the other. Close does not end that goroutine. A PULL or SUB socket reads ten messages ahead,
+// and then no more.
 package zeromq
 
 import (
