@@ -16,6 +16,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,7 +31,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/keeper"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/retry"
-	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
 //go:embed page.md recipe.yaml
@@ -116,13 +116,7 @@ func (c *Config) connect(ctx context.Context, run driver.Run, name string) (*lin
 	}
 	return keeper.Open(ctx, keeper.Plan[*client.Conn]{
 		Name: name, Run: run, Limit: c.Timeout, Wait: c.ReconnectWait, Answer: answers.Find,
-		Connect: func(ctx context.Context, s *sockets.Set) (*client.Conn, error) {
-			socket, err := s.Dial(ctx, "tcp", at.HostPort(), c.Timeout)
-			if err != nil {
-				return nil, err
-			}
-			return client.NewConn(socket), nil
-		},
+		Address: at.HostPort(), Client: func(socket net.Conn) *client.Conn { return client.NewConn(socket) },
 	})
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/keeper"
 	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
-	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
 //go:embed page.md
@@ -88,13 +87,7 @@ func (c *Config) connect(ctx context.Context, run driver.Run, name string) (*lin
 	}
 	return keeper.Open(ctx, keeper.Plan[*session]{
 		Name: name, Run: run, Limit: c.Timeout, Wait: c.ReconnectWait, Answer: answers.Find,
-		Connect: func(ctx context.Context, s *sockets.Set) (*session, error) {
-			socket, err := s.Dial(ctx, "tcp", at.HostPort(), c.Timeout)
-			if err != nil {
-				return nil, err
-			}
-			return newSession(socket), nil
-		},
+		Address: at.HostPort(), Client: newSession,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ type Plan[C any] struct {
 	// Connect makes one attempt, within ctx. The client's sockets come from s, so that closing them
 	// ends the client's calls.
 	Connect func(ctx context.Context, s *sockets.Set) (C, error)
+	// Address and Client replace Connect: the client of one TCP connection to a host:port.
+	Address string
+	Client  func(net.Conn) C
 	// Answer reports whether a call's err is an answer from the server, which keeps the connection
 	// usable, and the matching contract error; nil: none (failure.Table). Any other error ends the
 	// connection.
@@ -41,6 +45,18 @@ func (p *Plan[C]) words() failure.Map {
 		}
 		return nil
 	}}
+}
+
+// open makes one attempt to connect.
+func (p *Plan[C]) open(ctx context.Context, s *sockets.Set) (c C, err error) {
+	if p.Connect != nil {
+		return p.Connect(ctx, s)
+	}
+	socket, err := s.Dial(ctx, "tcp", p.Address, p.Limit)
+	if err != nil {
+		return c, err
+	}
+	return p.Client(socket), nil
 }
 
 // unmade is the error of a failed Connect.
@@ -93,7 +109,7 @@ func Open[C any](ctx context.Context, p Plan[C]) (*Keeper[C], error) {
 func (k *Keeper[C]) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.plan.Limit)
 	defer cancel()
-	c, err := k.plan.Connect(ctx, &k.sockets)
+	c, err := k.plan.open(ctx, &k.sockets)
 	if err != nil {
 		k.sockets.Kill()
 		return err
