@@ -28,16 +28,14 @@ const limit = "the topics' limit (max.message.bytes)"
 
 // A Producer publishes with its own client.
 type Producer struct {
+	*blocking.Outgoing
 	Targets *driver.Targets[string] // topics
 	Link    *Link
 
-	done        driver.Completer
-	partition   int32 // of every message, with the partitioner producer
-	outstanding *blocking.Outstanding
-	open        standstill.Open
-	stop        context.CancelFunc // stops the watching goroutine
-	watching    sync.WaitGroup
-	closed      bool
+	partition int32 // of every message, with the partitioner producer
+	open      standstill.Open
+	stop      context.CancelFunc // stops the watching goroutine
+	watching  sync.WaitGroup
 }
 
 // A slot stays with a Message while it is pooled: the client's record, and the function that
@@ -54,7 +52,7 @@ type slot struct {
 // transactions on the Link, messages published outside a transaction fail, and messages never time
 // out.
 func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer, id string) (*Producer, error) {
-	p := &Producer{done: done, outstanding: blocking.NewOutstanding()}
+	p := &Producer{Outgoing: blocking.NewOutgoing(done)}
 	least := 0
 	var err error
 	if p.Targets, err = driver.NewTargets(spec.Destinations, func(destination string) (string, error) {
@@ -134,11 +132,7 @@ func (s *Sending) Batch(largest, most int) int32 {
 // Publish implements driver.Producer. It never waits.
 func (p *Producer) Publish(ctx context.Context, m *driver.Message) {
 	topic, err := p.Targets.Of(ctx, m)
-	if p.closed && err == nil {
-		err = driver.ErrClosed
-	}
-	if err != nil {
-		p.done.Complete(m, err)
+	if !p.Admit(m, err) {
 		return
 	}
 	s, ok := m.Slot.(*slot)
@@ -149,7 +143,6 @@ func (p *Producer) Publish(ctx context.Context, m *driver.Message) {
 	}
 	s.m = m
 	s.record = kgo.Record{Topic: topic, Key: m.Key, Value: m.Payload, Partition: p.partition, Context: context.Background()}
-	p.outstanding.Add(1)
 	s.open = p.open.Begin()
 	// The message's context must not cancel the record: its bytes may already be on their way.
 	p.Link.TryProduce(context.Background(), &s.record, s.promise)
@@ -160,8 +153,7 @@ func (s *slot) complete(_ *kgo.Record, err error) {
 	m, p := s.m, s.p
 	s.m, s.record = nil, kgo.Record{}
 	s.open.Add(-1)
-	p.done.Complete(m, Cause(err))
-	p.outstanding.Done(1)
+	p.Complete(m, Cause(err))
 }
 
 // Flush sends lingering messages and waits. The client's own Flush does not wait for messages that
@@ -170,21 +162,19 @@ func (p *Producer) Flush(ctx context.Context) error {
 	if err := p.Link.Flush(ctx); err != nil {
 		return err
 	}
-	return p.outstanding.Wait(ctx)
+	return p.Wait(ctx)
 }
 
 // Close waits for outstanding messages, within ctx and 2 s, then makes the client fail the rest.
 func (p *Producer) Close(ctx context.Context) error {
-	if p.closed {
-		return nil
-	}
-	p.closed = true
 	short, cancel := context.WithTimeout(ctx, closeWait)
 	defer cancel()
 	_ = p.Flush(short)
-	p.Link.Close(ctx)
-	p.stop()
-	p.watching.Wait()
-	// This ends because the client fails everything it still has.
-	return p.outstanding.Wait(context.Background())
+	return p.End(short, func(bool) error {
+		p.Link.Close(ctx)
+		p.stop()
+		p.watching.Wait()
+		// This ends because the client fails everything it still has.
+		return p.Wait(context.Background())
+	})
 }
