@@ -138,3 +138,17 @@ func TestFeedsAreAConsumer(t *testing.T) {
 		t.Errorf("ready %d times, %d delivered, %d closed", sink.ready, sink.delivered, closed)
 	}
 }
+
+func TestFeedsOfOtherDestinationsCloseOnError(t *testing.T) {
+	refused := errors.New("refused")
+	closed := 0
+	_, err := NewFeeds([]string{"a", "b", "c"}, func(i int, d string) (Feeds, error) {
+		if d == "c" {
+			return nil, refused
+		}
+		return Feeds{feed{close: func() { closed += i + 1 }}}, nil
+	})
+	if !errors.Is(err, refused) || err.Error() != "destination c: refused" || closed != 3 {
+		t.Errorf("%v, %d closed", err, closed)
+	}
+}
