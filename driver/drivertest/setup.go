@@ -32,10 +32,12 @@ func setupChecks() []check {
 			},
 		},
 		{
-			name:  "OpenUnreachable",
-			rule:  "An unreachable system is ErrUnreachable",
-			lacks: func(d driver.Definition) string { return lackIf(!driver.HasOption(d.New(), "address"), "an option address") },
-			run:   openUnreachable,
+			name: "OpenUnreachable",
+			rule: "An unreachable system is ErrUnreachable",
+			lacks: func(d driver.Definition) string {
+				return lackIf(!driver.HasOption(d.New(), "address"), "an option address")
+			},
+			run: openUnreachable,
 		},
 		{name: "ConfigStrict", rule: "A Config is a driver's own typed settings, holding the defaults", run: configStrict},
 		{

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestGuaranteeFollowsServerSettings(t *testing.T) {
@@ -73,24 +74,13 @@ func TestAFullServerSaysSo(t *testing.T) {
 // TestExpiredMessagesAreCounted sends messages with a time to live, without weir.
 func TestExpiredMessagesAreCounted(t *testing.T) {
 	s := shared.Up(t, 1)
-	plain, err := client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")}))(t)
 	t.Cleanup(func() { _ = plain.Close() })
-	session, err := plain.NewSession(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	to, err := session.NewSender(t.Context(), "expiring", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(plain.NewSession(t.Context(), nil))(t)
+	to := must.Get(session.NewSender(t.Context(), "expiring", nil))(t)
 	const n = 20
 	for range n {
-		if err := to.Send(t.Context(), &client.Message{Header: &client.MessageHeader{Durable: true, TTL: time.Millisecond}, Value: "x"}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, to.Send(t.Context(), &client.Message{Header: &client.MessageHeader{Durable: true, TTL: time.Millisecond}, Value: "x"}, nil))
 	}
 	c := trial.Opened(t, Definition(), driver.Run{Existing: true}, s.Options)
 	t.Cleanup(trial.NewLog().Consume(t, c, driver.ConsumerSpec{Destinations: []string{"expiring"}}))

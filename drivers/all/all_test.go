@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestEveryDriverDocumentsItself(t *testing.T) {
@@ -68,10 +69,7 @@ func TestAnUndocumentedDriverIsFound(t *testing.T) {
 func TestAJVMUnpacksIntoItsOwnFolder(t *testing.T) {
 	seen := 0
 	for _, d := range Definitions() {
-		recipes, err := broker.Recipes(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		recipes := must.Get(broker.Recipes(d))(t)
 		for _, r := range recipes {
 			if !slices.ContainsFunc(r.Needs, func(n broker.Need) bool { return n.Program == "java" }) {
 				continue
@@ -231,10 +229,7 @@ func TestStandardListsAbsentDrivers(t *testing.T) {
 	var want []driver.Absent
 	for _, d := range Extra() {
 		a := driver.Absent{Name: d.Name, Title: d.Title}
-		recipes, err := broker.Recipes(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		recipes := must.Get(broker.Recipes(d))(t)
 		for _, r := range recipes {
 			a.Recipes = append(a.Recipes, r.Name)
 		}

@@ -10,42 +10,26 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // composeSchema returns the schema of the Compose specification, from the module
 // github.com/compose-spec/compose-go/v2 v2.9.0 (Apache-2.0).
 func composeSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	b, err := os.ReadFile("testdata/compose-spec.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/compose-spec.json"))(t)
+	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(b)))(t)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("compose-spec.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("compose-spec.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.AddResource("compose-spec.json", doc))
+	s := must.Get(c.Compile("compose-spec.json"))(t)
 	return s
 }
 
 // fits validates a Compose file against the schema.
 func fits(t *testing.T, s *jsonschema.Schema, file []byte) error {
 	t.Helper()
-	j, err := yaml.YAMLToJSON(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(j))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(yaml.YAMLToJSON(file))(t)
+	v := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(j)))(t)
 	return s.Validate(v)
 }
 
@@ -58,10 +42,7 @@ func TestEveryRecipeYieldsValidComposeFile(t *testing.T) {
 	}
 	written := 0
 	for _, def := range Definitions() {
-		rs, err := broker.Recipes(def)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rs := must.Get(broker.Recipes(def))(t)
 		for _, r := range rs {
 			if !slices.ContainsFunc(r.Processes, func(p broker.Part) bool { return p.Docker != nil }) {
 				continue

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestEverySystemRan runs last in make systems. It compares the systems that ran with those that
@@ -23,10 +24,7 @@ func TestEverySystemRan(t *testing.T) {
 	if path == "" {
 		t.Fatalf("%s names no log of systems: run make systems", served.VariableLog)
 	}
-	lines, err := served.ReadLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := must.Get(served.ReadLog(path))(t)
 	name := func(recipe string, nodes int) string { return fmt.Sprintf("%s of %d", recipe, nodes) }
 	ran, lacks := map[string]string{}, map[string]string{}
 	for _, l := range lines {
@@ -36,14 +34,8 @@ func TestEverySystemRan(t *testing.T) {
 			lacks[n] = l.Lacks
 		}
 	}
-	registry, err := driver.NewRegistry(Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := broker.Catalog(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(driver.NewRegistry(Definitions()...))(t)
+	entries := must.Get(broker.Catalog(registry))(t)
 	ci, _ := strconv.ParseBool(os.Getenv("CI"))
 	var said []string
 	want := 0

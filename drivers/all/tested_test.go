@@ -13,21 +13,13 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestRecordIsAsSuitesWroteIt(t *testing.T) {
-	record, err := os.ReadFile("../standard/tested.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	es, err := tested.Parse(record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := tested.Format(es)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must.Get(os.ReadFile("../standard/tested.yaml"))(t)
+	es := must.Get(tested.Parse(record))(t)
+	again := must.Get(tested.Format(es))(t)
 	if !bytes.Equal(again, record) {
 		t.Error("tested.yaml is not as make tested writes it: sorted, and nothing else in it")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // destination is the queue of the tests.
@@ -42,10 +43,7 @@ func TestGuaranteeFollowsStatedAndReadSettings(t *testing.T) {
 // messages, and Delete removes them.
 func TestWithoutManagementItOnlySends(t *testing.T) {
 	s := shared.Up(t, 1)
-	owner, err := trial.Open(t, Definition(), driver.Run{ID: "owner"}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	owner := must.Get(trial.Open(t, Definition(), driver.Run{ID: "owner"}, s.Options))(t)
 	trial.Declare(t, owner, destination)
 	t.Cleanup(func() { _ = owner.Delete(context.Background(), destination); _ = owner.Close(context.Background()) })
 	const queue = "weir.owner.d"

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // shared holds the servers of tests that leave them unchanged.
@@ -58,10 +59,7 @@ func endsSettled(t *testing.T, s *served.System) {
 		if got := f.Confirmed(t, p, n); got != n {
 			t.Fatalf("%d of %d confirmed", got, n)
 		}
-		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: n, Settle: driver.SettleEach})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: n, Settle: driver.SettleEach}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		if err := errors.Join(x.Run(ctx, &enough{left: n, end: cancel}), x.Close(t.Context())); err != nil {
 			t.Error(err)

@@ -10,20 +10,15 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // plain connects without weir.
 func plain(t *testing.T, s *served.System) *client.Session {
 	t.Helper()
-	c, err := client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")}))(t)
 	t.Cleanup(func() { _ = c.Close() })
-	session, err := c.NewSession(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(c.NewSession(t.Context(), nil))(t)
 	return session
 }
 
@@ -57,14 +52,9 @@ func TestConsumerSurvivesRestartBeforeRun(t *testing.T) {
 	if a := f.Confirmed(t, p, n); a != n {
 		t.Fatalf("%d of %d confirmed", a, n)
 	}
-	early, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach})
-	if err != nil {
-		t.Fatal(err)
-	}
+	early := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach}))(t)
 	t.Cleanup(func() { _ = early.Close(context.Background()) })
-	if err := s.Kill()(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Kill()())
 	l := trial.NewLog()
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -7,6 +7,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // discarded returns what the server counts as dropped.
@@ -30,9 +31,7 @@ func TestDroppedMessagesAreCounted(t *testing.T) {
 	const n = 900
 	trial.Publish(t, p, n, 1<<10)
 	for range n {
-		if err := f.Next(t); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Next(t))
 	}
 	dropped, facts := discarded(t, c)
 	if has := trial.Backlog(t, c); dropped == 0 || has+dropped != n {
@@ -43,9 +42,7 @@ func TestDroppedMessagesAreCounted(t *testing.T) {
 // TestExpiredMessagesAreCounted lets messages expire in a queue.
 func TestExpiredMessagesAreCounted(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
-	if err := manage(t, plain(t, s), "broker", "addAddressSettings", nil, "weir.#", `{"expiryDelay": 1}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, manage(t, plain(t, s), "broker", "addAddressSettings", nil, "weir.#", `{"expiryDelay": 1}`))
 	c := trial.Declared(t, Definition(), s.Options)
 	p, f := trial.Producer(t, c, "d")
 	if n := f.Confirmed(t, p, 20); n != 20 {

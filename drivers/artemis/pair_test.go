@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestABackupTakesOver kills the active server of a pair, and then queries its backup.
@@ -37,9 +38,7 @@ func TestABackupTakesOver(t *testing.T) {
 	if got := f.Confirmed(t, p, n); got != n {
 		t.Fatalf("%d of %d confirmed", got, n)
 	}
-	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(s.Pids[0], syscall.SIGKILL))
 	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
 		t.Fatal("the producer does not get to the backup")
 	}

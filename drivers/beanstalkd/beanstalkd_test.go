@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
@@ -102,9 +103,7 @@ func TestTooLargeMessage(t *testing.T) {
 func TestDrainingServerRejectsMessages(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	p, f := produce(t, open(t, driver.Run{ID: "drain"}, s.Options), "d")
-	if err := syscall.Kill(s.Pids[0], syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(s.Pids[0], syscall.SIGUSR1))
 	var err error
 	if !trial.Eventually(func() bool { err = put(t, p, f, "d", "x"); return err != nil }) || !errors.Is(err, driver.ErrBlocked) {
 		t.Errorf("%v", err)
@@ -117,14 +116,8 @@ func TestTimeToRun(t *testing.T) {
 	for touch, want := range map[string]int{"0s": 2, "200ms": 1} {
 		t.Run("touch "+touch, func(t *testing.T) {
 			// Without the guard, so that stir reaches the consumers' connections.
-			cfg, err := trial.Configure(Definition(), s.Options, "ttr", "1s", "touch", touch)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := cfg.Open(t.Context(), driver.Run{ID: "ttr-" + touch})
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := must.Get(trial.Configure(Definition(), s.Options, "ttr", "1s", "touch", touch))(t)
+			c := must.Get(cfg.Open(t.Context(), driver.Run{ID: "ttr-" + touch}))(t)
 			t.Cleanup(func() {
 				_ = c.Delete(context.Background(), driver.Destination{Name: "d"})
 				_ = c.Close(context.Background())
@@ -143,9 +136,7 @@ func TestTimeToRun(t *testing.T) {
 				return a + b
 			}
 			p, f := produce(t, c, "d")
-			if err := put(t, p, f, "d", "slow"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, put(t, p, f, "d", "slow"))
 			if want > 1 {
 				trial.Eventually(func() bool {
 					first.stir(t) // otherwise the server may ignore the time-to-run (page.md)
@@ -171,16 +162,11 @@ func TestTimeToRun(t *testing.T) {
 func TestExistingTubes(t *testing.T) {
 	s := shared.Up(t, 1)
 	const tube = "orders/(new)"
-	k, err := client.Dial("tcp", s.Address[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(client.Dial("tcp", s.Address[0]))(t)
 	defer func() { _ = k.Close() }()
 	c := open(t, driver.Run{ID: "existing", Existing: true}, s.Options)
 	p, f := produce(t, c, tube)
-	if err := put(t, p, f, tube, "mine"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(t, p, f, tube, "mine"))
 	_ = c.Close(t.Context())
 	id, body, err := client.NewTubeSet(k, tube).Reserve(time.Second)
 	if err != nil || string(body) != "mine" {
@@ -219,9 +205,7 @@ func TestDeleteRemovesRemainingJobs(t *testing.T) {
 		<-f
 	}
 	x := consume(t, c, func() { <-t.Context().Done() }, "d") // ends before the cleanup
-	if err := put(t, p, f, "d", "held"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(t, p, f, "d", "held"))
 	trial.Eventually(func() bool { n, _ := x.has(); return n > 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestFullQueueHoldsCapacityInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(4, 8)
 		for i := range 4 {
-			if err := q.Put(t.Context(), []byte{byte(i)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, q.Put(t.Context(), []byte{byte(i)}))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

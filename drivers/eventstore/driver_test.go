@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,10 +83,7 @@ func TestServerErrorKeepsConnection(t *testing.T) {
 func TestGroupsOfExistingStreamAreDeleted(t *testing.T) {
 	s := newFakeServer(t)
 	c := trial.Opened(t, Definition(), driver.Run{Existing: true}, nil, "address", s.Address)
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"orders"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"orders"}}))(t)
 	if len(s.groups) != 1 {
 		t.Errorf("%d groups, with a consumer", len(s.groups))
 	}

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A fakeServer simulates the server, using stubs from the client's module. It follows the
@@ -57,10 +58,7 @@ type member struct {
 
 func newFakeServer(t *testing.T) *fakeServer {
 	s := &fakeServer{streams: map[string][]*event{}, groups: map[string]*group{}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(32 << 20))
 	streams.RegisterStreamsServer(server, streamsServer{s: s})
 	persistent.RegisterPersistentSubscriptionsServer(server, groupsServer{s: s})

@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 
 	"github.com/weirmq/weir/drivers/redisstreams"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -33,10 +34,7 @@ func TestMain(m *testing.M) {
 // example returns a file of docs/examples/exec.
 func example(t testing.TB, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "docs", "examples", "exec", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs(filepath.Join("..", "..", "docs", "examples", "exec", name)))(t)
 	return path
 }
 

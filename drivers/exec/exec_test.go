@@ -18,15 +18,13 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // opened starts a fake child with faults, in its own folder for sockets.
 func opened(t *testing.T, faults string, options ...string) (c driver.Conn, tmp string, err error) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if tmp, err = os.MkdirTemp("", ""); err != nil { //nolint:usetesting // the path of a socket is short
 		t.Fatal(err)
 	}
@@ -95,19 +93,14 @@ func TestInvalidCommandIsRejected(t *testing.T) {
 }
 
 func TestUndeclaredCapabilitiesAreRejected(t *testing.T) {
-	c, _, err := opened(t, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, _ := must.Two(opened(t, ""))(t)
 	ctx := t.Context()
 	consume := func(spec driver.ConsumerSpec) error {
 		spec.Destinations = []string{"d"}
 		_, err := c.Consumer(ctx, spec)
 		return err
 	}
-	if err := consume(driver.ConsumerSpec{Subscription: "s"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, consume(driver.ConsumerSpec{Subscription: "s"}))
 	for want, err := range map[string]error{
 		"partitions":    c.Declare(ctx, driver.Destination{Name: "d", Partitions: 2, Replicas: 1}),
 		"replicas":      c.Declare(ctx, driver.Destination{Name: "d", Partitions: 1, Replicas: 2}),
@@ -131,22 +124,16 @@ func TestAFaultyProducerFailsItsMessages(t *testing.T) {
 		{"confirms nothing", "closed"},
 	} {
 		t.Run(tt.faults, func(t *testing.T) {
-			c, tmp, err := opened(t, tt.faults)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c, tmp := must.Two(opened(t, tt.faults))(t)
 			var mu sync.Mutex
 			times, last := map[*driver.Message]int{}, error(nil)
-			p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 10}, completer(func(m *driver.Message, err error) {
+			p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 10}, completer(func(m *driver.Message, err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if times[m]++; err != nil {
 					last = err
 				}
-			}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			})))(t)
 			ms := make([]*driver.Message, 10)
 			for i := range ms {
 				ms[i] = &driver.Message{Destination: "d", Payload: []byte("payload")}
@@ -190,14 +177,8 @@ func TestAFaultyConsumerEndsWithAnError(t *testing.T) {
 		"loses":                         "not supported: the group is gone",
 	} {
 		t.Run(faults, func(t *testing.T) {
-			c, tmp, err := opened(t, faults)
-			if err != nil {
-				t.Fatal(err)
-			}
-			x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c, tmp := must.Two(opened(t, faults))(t)
+			x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}))(t)
 			if err := x.Run(t.Context(), trial.NewLog()); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("Run: %v; want %s", err, want)
 			}
@@ -211,15 +192,10 @@ func TestAFaultyConsumerEndsWithAnError(t *testing.T) {
 // TestStalledChildBlocksNothing: requests, Flush and Close end within their limits, and Close kills
 // the child.
 func TestStalledChildBlocksNothing(t *testing.T) {
-	c, tmp, err := opened(t, "", "timeout", "300ms")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, tmp := must.Two(opened(t, "", "timeout", "300ms"))(t)
 	p, f := trial.Producer(t, c, "d")
 	pid := driver.Inside(c).(*conn).child.process.Pid()
-	if err := syscall.Kill(-pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(-pid, syscall.SIGSTOP))
 	trial.Eventually(func() bool {
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return strings.Contains(string(stat), ") T")
@@ -244,20 +220,14 @@ func TestStalledChildBlocksNothing(t *testing.T) {
 
 // TestCompletionCarriesChildTimestamp also covers keys, and the error of a refusal.
 func TestCompletionCarriesChildTimestamp(t *testing.T) {
-	c, _, err := opened(t, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, _ := must.Two(opened(t, ""))(t)
 	took := make(chan time.Duration, 1)
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1}, completer(func(m *driver.Message, err error) {
+	p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1}, completer(func(m *driver.Message, err error) {
 		if err != nil {
 			t.Error(err)
 		}
 		took <- m.Took
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))(t)
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Key: []byte("k"), Payload: []byte("p")})
 	if d := <-took; d != time.Millisecond {
 		t.Errorf("the child said 1ms, the message has %v", d)
@@ -265,10 +235,7 @@ func TestCompletionCarriesChildTimestamp(t *testing.T) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	c, _, err = opened(t, "refuses")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, _ = must.Two(opened(t, "refuses"))(t)
 	trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{"d"}}, "a producer that the child refuses", driver.ErrAuth, "the password is wrong")
 }
 
@@ -276,21 +243,12 @@ func TestCompletionCarriesChildTimestamp(t *testing.T) {
 // limit.
 func alone(tb testing.TB, inFlight int) (*producer, []*driver.Message) {
 	tb.Helper()
-	l, err := net.Listen("unix", filepath.Join(tb.TempDir(), "s"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", filepath.Join(tb.TempDir(), "s")))(tb)
 	tb.Cleanup(func() { _ = l.Close() })
 	go answerAll(l)
-	near, err := net.Dial("unix", l.Addr().String())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	near := must.Get(net.Dial("unix", l.Addr().String()))(tb)
 	c := &child{limit: time.Second, open: map[*peer]bool{}, gone: make(chan struct{})}
-	targets, err := driver.NewTargets([]string{"d"}, func(string) (uint16, error) { return 0, nil })
-	if err != nil {
-		tb.Fatal(err)
-	}
+	targets := must.Get(driver.NewTargets([]string{"d"}, func(string) (uint16, error) { return 0, nil }))(tb)
 	ms := make([]*driver.Message, inFlight)
 	for i := range ms {
 		ms[i] = &driver.Message{Destination: "d", Payload: make([]byte, 1024)}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/redisstreams"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
@@ -31,10 +32,7 @@ func built(t *testing.T) string {
 	if _, err := osexec.LookPath("javac"); err != nil {
 		needs.Host(t, "java", err)
 	}
-	cache, err := broker.CacheDir(os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(broker.CacheDir(os.LookupEnv))(t)
 	jars, err := filepath.Glob(filepath.Join(cache, "kafka", "*", "lib", "kafka-clients-4.*.jar"))
 	if err != nil || len(jars) == 0 {
 		t.Fatalf("no kafka-clients in %s: %v", cache, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // says returns an address where each connection receives an answer and is closed.
@@ -68,9 +69,7 @@ func TestTheNamespaceOfAProcess(t *testing.T) {
 	s := up(t)
 	dir := t.TempDir()
 	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, gone.Run())
 	for name, test := range map[string]struct{ text, says string }{
 		"none":      {"", "no such file"},
 		"no number": {"x\n", "does not hold the number of a process"},
@@ -78,9 +77,7 @@ func TestTheNamespaceOfAProcess(t *testing.T) {
 	} {
 		file := filepath.Join(dir, name)
 		if test.text != "" {
-			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(test.text), 0o600))
 		}
 		_, err := trial.Open(t, Definition(), driver.Run{}, s.Options, "namespace", file)
 		if err == nil || !strings.Contains(err.Error(), test.says) {
@@ -98,9 +95,7 @@ func TestDeleteDiscardsMessagesInFlight(t *testing.T) {
 			c := trial.Declared(t, Definition(), up(t).Options, "pattern", pattern)
 			before, late := trial.Producer(t, c, "d")
 			d := trial.Plain("d")
-			if err := errors.Join(c.Delete(t.Context(), d), c.Declare(t.Context(), d)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(c.Delete(t.Context(), d), c.Declare(t.Context(), d)))
 			k := trial.NewLog()
 			consume(t, c, 0, k)
 			after, fates := trial.Producer(t, c, "d")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // count returns the number of a consumer's messages.
@@ -168,10 +169,7 @@ func TestTunnelCountsRelayAcceptedMessages(t *testing.T) {
 	allow, came := make(chan uint64), make(chan uint64, 10)
 	cfg := Definition().New().(*Config)
 	cfg.Address, cfg.Pattern, cfg.Timeout = []string{stingy(t, 1024, allow, came)}, patternTunnel, 200*time.Millisecond
-	c, err := cfg.Open(t.Context(), driver.Run{ID: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(cfg.Open(t.Context(), driver.Run{ID: "r"}))(t)
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	p, fates := trial.Producer(t, c, "d")
 	for _, step := range []struct {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
@@ -31,13 +32,8 @@ func bounded(t *testing.T) string {
 			jetstream: {max_file: 1536KB, max_mem: 1536KB, disk_max_stream_bytes: 1MB, mem_max_stream_bytes: 1MB, max_bytes_required: true}
 			users: [{user: weir, password: weir}]
 		}}`, t.TempDir())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
+	o := must.Get(server.ProcessConfigFile(file))(t)
 	s := natsdtest.Start(t, func(into *server.Options) {
 		o.Host, o.Port, o.NoSigs, o.NoLog = into.Host, into.Port, true, true
 		*into = *o

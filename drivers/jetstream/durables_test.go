@@ -13,16 +13,14 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
 // durablesOf returns the names of a stream's consumers.
 func durablesOf(t *testing.T, js jetstream.JetStream, stream string) []string {
 	t.Helper()
-	s, err := js.Stream(t.Context(), stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(js.Stream(t.Context(), stream))(t)
 	var names []string
 	for name := range s.ConsumerNames(t.Context()).Name() {
 		names = append(names, name)
@@ -44,14 +42,9 @@ func TestUsersDurableResumesWithItsSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A client took three, acknowledged one, and disappeared.
-	batch, err := theirs.FetchNoWait(3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	batch := must.Get(theirs.FetchNoWait(3))(t)
 	m := <-batch.Messages()
-	if err := m.DoubleAck(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.DoubleAck(t.Context()))
 	conn := existing(t, s)
 	spec := driver.ConsumerSpec{Subscription: "their_own", Durable: true, Destinations: []string{"events"}}
 	got := receive(t, conn, spec, 9, nil)
@@ -83,9 +76,7 @@ func TestDurableLimitsAreRespected(t *testing.T) {
 	} {
 		for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
 			is.Durable, is.AckPolicy = name+"_"+settle.String(), jetstream.AckExplicitPolicy
-			if _, err := js.CreateConsumer(t.Context(), "x", is); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(js.CreateConsumer(t.Context(), "x", is))(t)
 			spec := driver.ConsumerSpec{Subscription: is.Durable, Durable: true, Destinations: []string{"x"}, Settle: settle}
 			if diff := cmp.Diff(numbered(1, 50), receive(t, existing(t, s), spec, 50, nil)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", is.Durable, diff)
@@ -112,10 +103,7 @@ func TestOneDurableCoversStreamsDestinations(t *testing.T) {
 	ended := make(chan error, 2)
 	for i := range 2 {
 		spec.Index = i
-		x, err := conn.Consumer(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(conn.Consumer(t.Context(), spec))(t)
 		if i == 0 {
 			if left, err := conn.Backlog(t.Context(), "work", spec.Destinations); err != nil || left != 9 {
 				t.Errorf("backlog %d, %v; want 9", left, err)
@@ -185,12 +173,8 @@ func TestNameConflictNamesExistingConsumer(t *testing.T) {
 			t.Errorf("%s: %v; want ErrUnsupported with %q", c.name, err, c.want)
 		}
 	}
-	if _, err := js.CreateConsumer(t.Context(), "x", jetstream.ConsumerConfig{Name: "passing", AckPolicy: explicit, InactiveThreshold: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.CreatePushConsumer(t.Context(), "x", jetstream.ConsumerConfig{Durable: "push", AckPolicy: explicit, DeliverSubject: "there"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.CreateConsumer(t.Context(), "x", jetstream.ConsumerConfig{Name: "passing", AckPolicy: explicit, InactiveThreshold: time.Hour}))(t)
+	must.Get(js.CreatePushConsumer(t.Context(), "x", jetstream.ConsumerConfig{Durable: "push", AckPolicy: explicit, DeliverSubject: "there"}))(t)
 	for name, want := range map[string]string{"passing": "is not durable", "push": "is a push consumer", "a.b": "invalid consumer name", "a b": "invalid consumer name"} {
 		_, err := existing(t, s).Consumer(t.Context(), driver.ConsumerSpec{Subscription: name, Durable: true, Destinations: []string{"x"}})
 		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {

@@ -14,25 +14,18 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
 // theirs connects as the user, and creates streams by name and subjects.
 func theirs(t *testing.T, s *natstest.Server, streams map[string][]string) jetstream.JetStream {
 	t.Helper()
-	nc, err := nats.Connect(s.Address[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(nats.Connect(s.Address[0]))(t)
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := must.Get(jetstream.New(nc))(t)
 	for name, subjects := range streams {
-		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: subjects, MaxMsgSize: 1000}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: subjects, MaxMsgSize: 1000}))(t)
 	}
 	return js
 }
@@ -74,10 +67,7 @@ func drainedTo(t *testing.T, b driver.Backlogger, spec driver.ConsumerSpec, want
 	t.Helper()
 	var left uint64
 	for range 12_000 {
-		var err error
-		if left, err = b.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil {
-			t.Fatal(err)
-		}
+		left = must.Get(b.Backlog(t.Context(), spec.Subscription, spec.Destinations))(t)
 		if left == want {
 			return
 		}
@@ -103,35 +93,23 @@ func TestExistingStreamIsUsedAndPreserved(t *testing.T) {
 			js := theirs(t, s, map[string][]string{c.stream: c.subjects})
 			conn := existing(t, s)
 			f := make(trial.Fates, n)
-			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, InFlight: 64, Largest: 100}, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, InFlight: 64, Largest: 100}, f))(t)
 			if c.stream == "many" { // the other subject is not requested
-				if _, err := js.Publish(t.Context(), "many.a", nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(js.Publish(t.Context(), "many.a", nil))(t)
 			}
 			for range n {
 				p.Publish(t.Context(), &driver.Message{Destination: c.destination, Payload: []byte("x")})
 			}
-			if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context())); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(p.Flush(t.Context()), p.Close(t.Context())))
 			for range n {
-				if err := f.Next(t); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, f.Next(t))
 			}
 			facts, err := conn.Facts(t.Context())
 			if err != nil || facts.Settings["storage"] != "file" || facts.Confirms.Guarantee != driver.Received {
 				t.Errorf("facts %+v, %v", facts, err)
 			}
 			spec := driver.ConsumerSpec{Subscription: "r1-s0", Destinations: []string{c.destination}, Settle: c.settle}
-			x, err := conn.Consumer(t.Context(), spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := must.Get(conn.Consumer(t.Context(), spec))(t)
 			if left, err := conn.Backlog(t.Context(), "r1-s0", spec.Destinations); err != nil || left != n {
 				t.Errorf("backlog %d, %v; want %d", left, err, n)
 			}
@@ -149,10 +127,7 @@ func TestExistingStreamIsUsedAndPreserved(t *testing.T) {
 			if len(l.Got) != n {
 				t.Errorf("%d received; want %d", len(l.Got), n)
 			}
-			stream, err := js.Stream(t.Context(), c.stream)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(js.Stream(t.Context(), c.stream))(t)
 			for name := range stream.ConsumerNames(t.Context()).Name() {
 				if !strings.HasPrefix(name, "weir-r1-s0") {
 					t.Errorf("durable %q; want weir-r1-s0", name)
@@ -173,9 +148,7 @@ func TestUnpublishableDestinationsAreExplained(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, map[string][]string{"two": {"two.a", "two.b"}, "wild": {"wild.*"}, "fits": {"fits"}})
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "mute", Subjects: []string{"mute"}, NoAck: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "mute", Subjects: []string{"mute"}, NoAck: true}))(t)
 	conn := existing(t, s)
 	for _, c := range []struct {
 		name, destination, want string
@@ -206,13 +179,8 @@ func TestDeletedStreamHasNoBacklog(t *testing.T) {
 	d := trial.Plain("a")
 	conn := open(t, s, nil, d)
 	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"a"}, Prefetch: 8}
-	x, err := conn.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(x.Close(t.Context()), conn.Delete(t.Context(), d)); err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(conn.Consumer(t.Context(), spec))(t)
+	must.Do(t, errors.Join(x.Close(t.Context()), conn.Delete(t.Context(), d)))
 	if n, err := conn.(driver.Backlogger).Backlog(t.Context(), "s", spec.Destinations); n != 0 || err != nil {
 		t.Errorf("backlog: %d, %v; want 0", n, err)
 	}
@@ -225,14 +193,8 @@ func TestReconnectIsAnEvent(t *testing.T) {
 	run := driver.Run{ID: "t", Event: func(kind, text string) { events <- kind + ": " + text }}
 	c := trial.Opened(t, Definition(), run, trial.At(s.Address, map[string]string{"reconnect-wait": "10ms"}))
 	trial.Declare(t, c, trial.Plain("d"))
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Index: 3, Destinations: []string{"d"}}, make(trial.Fates, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Index: 1, Destinations: []string{"d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Index: 3, Destinations: []string{"d"}}, make(trial.Fates, 1)))(t)
+	x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Index: 1, Destinations: []string{"d"}}))(t)
 	trial.Must(t, s.Restart)
 	want := map[string]bool{"reconnect: producer 3": true, "reconnect: consumer s 1": true, "reconnect: control": true}
 	limit := time.After(time.Minute)

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
@@ -287,19 +288,14 @@ func BenchmarkPublish(b *testing.B) {
 	b.Run("reply table", func(b *testing.B) {
 		conn := open(b, s, map[string]string{"storage": "memory"}, d)
 		done := &count{make(chan struct{}, inFlight), make(chan error, 1)}
-		p, err := conn.Producer(b.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: inFlight}, done)
-		if err != nil {
-			b.Fatal(err)
-		}
+		p := must.Get(conn.Producer(b.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: inFlight}, done))(b)
 		m := &driver.Message{Destination: "d", Payload: payload} // shared: the driver stores nothing in it
 		b.ReportAllocs()
 		for b.Loop() {
 			done.room <- struct{}{}
 			p.Publish(b.Context(), m)
 		}
-		if err := p.Flush(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, p.Flush(b.Context()))
 		b.StopTimer()
 		_ = p.Close(b.Context())
 		select {
@@ -310,24 +306,16 @@ func BenchmarkPublish(b *testing.B) {
 	})
 	b.Run("client's ack handler", func(b *testing.B) {
 		conn := open(b, s, map[string]string{"storage": "memory"}, d)
-		nc, err := nats.Connect(s.Address[0])
-		if err != nil {
-			b.Fatal(err)
-		}
+		nc := must.Get(nats.Connect(s.Address[0]))(b)
 		defer nc.Close()
 		room := make(chan struct{}, inFlight)
-		js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(2*inFlight), jetstream.WithPublishAsyncTimeout(30*time.Second),
-			jetstream.WithPublishAsyncAckHandler(func(jetstream.JetStream, *nats.Msg, *jetstream.PubAck) { <-room }))
-		if err != nil {
-			b.Fatal(err)
-		}
+		js := must.Get(jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(2*inFlight), jetstream.WithPublishAsyncTimeout(30*time.Second),
+			jetstream.WithPublishAsyncAckHandler(func(jetstream.JetStream, *nats.Msg, *jetstream.PubAck) { <-room })))(b)
 		subject := fmt.Sprintf("weir.%s.d", inside(conn).run.ID)
 		b.ReportAllocs()
 		for b.Loop() {
 			room <- struct{}{}
-			if _, err := js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: payload}); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: payload}))(b)
 		}
 		<-js.PublishAsyncComplete()
 	})

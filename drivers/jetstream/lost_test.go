@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -44,10 +45,7 @@ func TestLostPullRequestIsResent(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{Nodes: 3})
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 3}
 	c := open(t, s, nil, d)
-	x, err := driver.Inside(c).Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(driver.Inside(c).Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach}))(t)
 	defer func() { _ = x.Close(context.Background()) }()
 	durable := x.(*consumer).durables[0]
 	lost := &loser{Consumer: durable.Consumer}
@@ -68,20 +66,11 @@ func TestClusterMessagesUseUniqueReplySubjects(t *testing.T) {
 		s := natstest.Start(t, natsd.Options{Nodes: nodes})
 		d := driver.Destination{Name: "d", Partitions: 1, Replicas: nodes}
 		c := open(t, s, nil, d)
-		eyes, err := nats.Connect(s.Address[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		eyes := must.Get(nats.Connect(s.Address[0]))(t)
 		defer eyes.Close()
-		seen, err := eyes.SubscribeSync(natsconn.Subject(inside(c).run, "d"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		seen := must.Get(eyes.SubscribeSync(natsconn.Subject(inside(c).run, "d")))(t)
 		done := &count{make(chan struct{}, 2), make(chan error, 1)}
-		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1}, done)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1}, done))(t)
 		defer func() { _ = p.Close(context.Background()) }()
 		replies := map[string]bool{}
 		for heard, sent := 0, 0; heard < 2; sent++ {
@@ -90,9 +79,7 @@ func TestClusterMessagesUseUniqueReplySubjects(t *testing.T) {
 			}
 			done.room <- struct{}{}
 			p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("message")})
-			if err := p.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Flush(t.Context()))
 			for {
 				m, err := seen.NextMsg(time.Second)
 				if err != nil {

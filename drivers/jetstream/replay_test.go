@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -22,10 +23,7 @@ import (
 // when the consumer is ready.
 func receive(t *testing.T, c driver.Conn, spec driver.ConsumerSpec, n int, meanwhile func()) []string {
 	t.Helper()
-	x, err := c.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Consumer(t.Context(), spec))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	l := endingAt(n, cancel)
@@ -35,9 +33,7 @@ func receive(t *testing.T, c driver.Conn, spec driver.ConsumerSpec, n int, meanw
 		l.WaitReady(t)
 		meanwhile()
 	}
-	if err := errors.Join(<-ended, x.Close(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(<-ended, x.Close(t.Context())))
 	return l.Got
 }
 
@@ -74,9 +70,7 @@ func numbered(from, to int) []string {
 func fill(t *testing.T, js jetstream.JetStream, subject string, from, to int) {
 	t.Helper()
 	for _, p := range numbered(from, to) {
-		if _, err := js.Publish(t.Context(), subject, []byte(p)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(js.Publish(t.Context(), subject, []byte(p)))(t)
 	}
 }
 
@@ -84,19 +78,10 @@ func TestSubscriptionBeginsAtGivenPosition(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, map[string][]string{"log": {"log.>"}})
-	stream, err := js.Stream(t.Context(), "log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(js.Stream(t.Context(), "log"))(t)
 	fill(t, js, "log.a", 1, 10)
-	third, err := stream.GetMsg(t.Context(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, err := stream.GetMsg(t.Context(), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	third := must.Get(stream.GetMsg(t.Context(), 3))(t)
+	last := must.Get(stream.GetMsg(t.Context(), 10))(t)
 	offset := func(o string) driver.Position { return driver.Position{At: driver.AtOffset, Offset: o} }
 	since := func(t time.Time) driver.Position { return driver.Position{At: driver.AtTime, Time: t} }
 	here := 10 // last number used, which equals the sequence
@@ -127,9 +112,7 @@ func TestSubscriptionBeginsAtGivenPosition(t *testing.T) {
 		here += c.more
 	}
 	// Remove some messages.
-	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(6)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.Purge(t.Context(), jetstream.WithPurgeSequence(6)))
 	spec := driver.ConsumerSpec{Subscription: "purged", Destinations: []string{"log"}, From: offset("2")}
 	if diff := cmp.Diff(numbered(6, here), receive(t, existing(t, s), spec, here-5, nil)); diff != "" {
 		t.Errorf("offset before the earliest (-want +got):\n%s", diff)
@@ -148,9 +131,7 @@ func TestInvalidPositionIsRejected(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, nil)
 	conn := existing(t, s)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "jobs", Subjects: []string{"jobs"}, Retention: jetstream.WorkQueuePolicy}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "jobs", Subjects: []string{"jobs"}, Retention: jetstream.WorkQueuePolicy}))(t)
 	for _, offset := range []string{"", "0", "-1", "x", "1.5", "18446744073709551616"} {
 		spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"jobs"}, From: driver.Position{At: driver.AtOffset, Offset: offset}}
 		trial.NoConsumer(t, conn, spec, "offset "+offset, driver.ErrUnsupported, fmt.Sprintf("offset %q", offset))
@@ -189,9 +170,7 @@ func TestDurableResumesAtFirstUnacked(t *testing.T) {
 		if diff := cmp.Diff(numbered(1, 5), receive(t, first, spec, 5, nil)); diff != "" {
 			t.Errorf("%s: a durable that is new (-want +got):\n%s", name, diff)
 		}
-		if err := first.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Close(t.Context()))
 		// Like another process that requests a different start, without effect.
 		spec.From.At, spec.Prefetch = driver.AtLatest, 0
 		second := existing(t, s, options)
@@ -219,10 +198,7 @@ func TestRunEndsWhenServerIsSilent(t *testing.T) {
 	c := open(t, s, nil, d)
 	fill(t, theirs(t, s, nil), "weir.t.d", 1, 10)
 	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
-		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: settle.String(), Destinations: []string{"d"}, Settle: settle})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: settle.String(), Destinations: []string{"d"}, Settle: settle}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		l := trial.NewLog()

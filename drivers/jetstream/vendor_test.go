@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -33,9 +34,7 @@ func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 			memory := make([]byte, 3*n)
 			for _, w := range want {
 				p.Publish(t.Context(), &driver.Message{Destination: name, Payload: memory[:copy(memory, w)]})
-				if err := f.Next(t); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, f.Next(t))
 				clear(memory)
 			}
 			if err := p.Close(t.Context()); err != nil {

@@ -21,16 +21,14 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // Tests of behavior that a real broker cannot be made to show use a fake one.
 
 func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
-	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -104,10 +102,7 @@ func TestFailedCommitIsReportedAndRetried(t *testing.T) {
 func TestForbiddenGroupEndsRun(t *testing.T) {
 	f := fake(t)
 	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"})
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}))(t)
 	f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Err: kerr.GroupAuthorizationFailed, TopLevel: true, Count: -1})
 	if err := x.Run(t.Context(), newGather()); !errors.Is(err, driver.ErrAuth) {
 		t.Errorf("Run returned %v; want ErrAuth", err)
@@ -121,9 +116,7 @@ func TestCredentialsAndCertificates(t *testing.T) {
 	srv := httptest.NewTLSServer(nil)
 	defer srv.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600))
 	secure := kfake.TLS(&tls.Config{Certificates: srv.TLS.Certificates})
 	for _, c := range []struct {
 		name    string
@@ -199,17 +192,12 @@ func publishing(b *testing.B, c *conn) {
 	for range inFlight {
 		free <- &driver.Message{Destination: "d", Payload: make([]byte, 64)}
 	}
-	p, err := c.Producer(b.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: inFlight}, free)
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := must.Get(c.Producer(b.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: inFlight}, free))(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Publish(b.Context(), <-free)
 	}
-	if err := errors.Join(p.Flush(b.Context()), p.Close(b.Context())); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(p.Flush(b.Context()), p.Close(b.Context())))
 }
 
 // completed holds the messages available for publishing.

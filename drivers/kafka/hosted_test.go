@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // hosted returns the driver with a recipe for a broker that, in addition to the recipe's listeners,
@@ -62,18 +63,10 @@ func TestAHostedService(t *testing.T) {
 	cert, key := trial.Certificate(t)
 	other, otherKey := trial.Certificate(t)
 	pki := t.TempDir()
-	certPEM, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyPEM, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certPEM := must.Get(os.ReadFile(cert))(t)
+	keyPEM := must.Get(os.ReadFile(key))(t)
 	for name, b := range map[string][]byte{"ca.pem": certPEM, "all.pem": bytes.Join([][]byte{keyPEM, certPEM}, nil)} {
-		if err := os.WriteFile(filepath.Join(pki, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(pki, name), b, 0o600))
 	}
 	ports := served.FreePorts(t, 2)
 	sasl, mtls := "127.0.0.1:"+strconv.Itoa(ports[0]), "127.0.0.1:"+strconv.Itoa(ports[1])

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // open connects with options and declares destinations.
@@ -120,15 +121,10 @@ func keysAndPartitioners(t *testing.T, s *served.System) {
 func deleted(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "deleted"}, nil, driver.Destination{Name: "d", Partitions: 1})
 	publish(t, c, "d", 0, 10, nil)
-	topic, err := kafkaconn.Topic(c.Run, "d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := must.Get(kafkaconn.Topic(c.Run, "d"))(t)
 	to := kadm.Offsets{}
 	to.AddOffset(topic, 0, 4, -1)
-	if _, err := kadm.NewClient(c.Link.Client).DeleteRecords(t.Context(), to); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(kadm.NewClient(c.Link.Client).DeleteRecords(t.Context(), to))(t)
 	f, err := c.Facts(t.Context())
 	if err != nil || len(f.Discarded) != 1 || f.Discarded[0].Messages != 4 {
 		t.Errorf("%+v, %v; want 4", f.Discarded, err)
@@ -137,9 +133,7 @@ func deleted(t *testing.T, s *served.System) {
 
 func existing(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
-	if err := theirs.Link.CreateTopic(t.Context(), "orders.v1", driver.Destination{Partitions: 2}, map[string]string{"max.message.bytes": "2000"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.Link.CreateTopic(t.Context(), "orders.v1", driver.Destination{Partitions: 2}, map[string]string{"max.message.bytes": "2000"}))
 	t.Cleanup(func() { _ = theirs.Link.DeleteTopic(context.Background(), "orders.v1") })
 	ours := open(t, s.Address, driver.Run{ID: "r1", Existing: true}, nil)
 	publish(t, ours, "orders.v1", 0, 50, nil)
@@ -218,9 +212,7 @@ func handedOver(t *testing.T, s *served.System) {
 	})
 	stop() // leaves the group
 	send(500)
-	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.Wrong(sent)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.Wrong(sent)))
 	count := func() int {
 		return len(first.Got) + len(second.Got)
 	}

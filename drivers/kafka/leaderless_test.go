@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestAPartitionWithoutLeaderSaysSo kills one of three brokers, and with it the only replica of a
@@ -23,9 +24,7 @@ func TestAPartitionWithoutLeaderSaysSo(t *testing.T) {
 	d := driver.Destination{Name: "three", Partitions: 3, Replicas: 1}
 	trial.Declare(t, c, d)
 	p, f := trial.Producer(t, c, d.Name)
-	if err := syscall.Kill(s.Pids[1], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(s.Pids[1], syscall.SIGKILL))
 	// The other partitions continue to confirm messages.
 	sent, confirmed := 0, 0
 	const missing = "no leader (LEADER_NOT_AVAILABLE)" // not only that the broker is away
@@ -44,10 +43,7 @@ func TestAPartitionWithoutLeaderSaysSo(t *testing.T) {
 	if confirmed == 0 || confirmed >= sent {
 		t.Errorf("%d of %d confirmed; want those of two partitions", confirmed, sent)
 	}
-	topic, err := kafkaconn.Topic(driver.Inside(c).(*conn).Run, d.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := must.Get(kafkaconn.Topic(driver.Inside(c).(*conn).Run, d.Name))(t)
 	others := trial.Opened(t, Definition(), driver.Run{Existing: true}, s.Options)
 	_, consumer := others.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{topic}, Settle: driver.SettleBatch})
 	_, producer := others.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{topic}}, f)

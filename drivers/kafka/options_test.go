@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestFaultsInTheSettings(t *testing.T) {
@@ -24,10 +25,7 @@ func TestFaultsInTheSettings(t *testing.T) {
 		{[]string{"server.heap", "lots", "server.flush-messages", "-1"}, []string{`server.heap: "lots" is not a size`, "server.flush-messages"}},
 		{[]string{"address", "ftp://x", "user", "me"}, []string{`address: scheme "ftp"`, "user: is given without password"}},
 	} {
-		cfg, err := trial.Configure(Definition(), nil, c.set...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := must.Get(trial.Configure(Definition(), nil, c.set...))(t)
 		said := fmt.Sprint(driver.Check(cfg))
 		if len(c.want) == 0 && said != "<nil>" || len(c.want) > 0 && strings.Count(said, "\n")+1 != len(c.want) {
 			t.Errorf("%v: %s; want %q", c.set, said, c.want)

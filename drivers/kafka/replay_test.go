@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // replays starts groups at each kind of position in a topic of 60 messages, 20 each at 1000, 2000
@@ -42,13 +43,8 @@ func replays(t *testing.T, s *served.System) {
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			spec := driver.ConsumerSpec{Subscription: w.name, Destinations: []string{"d"}, From: w.from}
-			x, err := c.Consumer(t.Context(), spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := x.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			x := must.Get(c.Consumer(t.Context(), spec))(t)
+			must.Do(t, x.Close(t.Context()))
 			// Another position has no effect: the subscription has begun.
 			spec.From = driver.Position{At: driver.AtEarliest}
 			if w.first == 0 {
@@ -89,9 +85,7 @@ func replays(t *testing.T, s *served.System) {
 	// Offsets are per partition.
 	publish(t, c, "two", 0, 40, func(i int) []byte { return fmt.Appendf(nil, "%d", i) })
 	spec := driver.ConsumerSpec{Subscription: "each", Destinations: []string{"two"}, From: driver.Position{At: driver.AtOffset, Offset: "3"}}
-	if _, err := c.Consumer(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Consumer(t.Context(), spec))(t)
 	if n, err := c.Backlog(t.Context(), "each", []string{"two"}); err != nil || n != 40-2*3 {
 		t.Errorf("two partitions of 40 messages from offset 3 on: backlog %d, %v; want 34", n, err)
 	}
@@ -100,24 +94,17 @@ func replays(t *testing.T, s *served.System) {
 // backdated publishes messages as a producer with a clock at that time would.
 func backdated(t *testing.T, c *conn, destination string, from, n int, at time.Time) {
 	t.Helper()
-	topic, err := kafkaconn.Topic(c.Run, destination)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := must.Get(kafkaconn.Topic(c.Run, destination))(t)
 	var rs []*kgo.Record
 	for i := from; i < from+n; i++ {
 		rs = append(rs, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, "%06d", i), Timestamp: at})
 	}
-	if err := c.Link.ProduceSync(t.Context(), rs...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Link.ProduceSync(t.Context(), rs...).FirstErr())
 }
 
 func durable(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
-	if err := theirs.Link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 2}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.Link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 2}, nil))
 	const group = "billing, nightly" // any text is a valid group name
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -151,9 +138,7 @@ func durable(t *testing.T, s *served.System) {
 		if n, err := c.Backlog(t.Context(), group, spec.Destinations); err != nil || n != 0 {
 			t.Errorf("backlog %d, %v; want 0", n, err)
 		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Close(t.Context()))
 		sent += 20
 	}
 	if left, err := theirs.Link.Committed(t.Context(), group, "kept"); err != nil || len(left) != 2 {
@@ -170,9 +155,7 @@ func nameTaken(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
 	topics := []string{"wanted", "other"}
 	for _, topic := range topics {
-		if err := theirs.Link.CreateTopic(t.Context(), topic, driver.Destination{Partitions: 1}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, theirs.Link.CreateTopic(t.Context(), topic, driver.Destination{Partitions: 1}, nil))
 	}
 	t.Cleanup(func() {
 		for _, topic := range topics {
@@ -180,10 +163,7 @@ func nameTaken(t *testing.T, s *served.System) {
 		}
 	})
 	member := func(group, topic string) {
-		cl, err := kgo.NewClient(kgo.SeedBrokers(s.Address...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic))
-		if err != nil {
-			t.Fatal(err)
-		}
+		cl := must.Get(kgo.NewClient(kgo.SeedBrokers(s.Address...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic)))(t)
 		t.Cleanup(cl.Close)
 	}
 	member("of others", "other")
@@ -193,10 +173,7 @@ func nameTaken(t *testing.T, s *served.System) {
 	newer.Group, newer.MemberID, newer.RebalanceTimeoutMillis = "of another protocol", "AAAAAAAAAAAAAAAAAAAAAQ", 60_000
 	newer.SubscribedTopicNames, newer.Topics = []string{"wanted"}, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
 	eventually(t, "a member of the newer protocol", func() bool {
-		resp, err := newer.RequestWith(t.Context(), theirs.Link)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(newer.RequestWith(t.Context(), theirs.Link))(t)
 		if err := kerr.ErrorForCode(resp.ErrorCode); err != nil && !kerr.IsRetriable(err) {
 			t.Fatal(err)
 		}
@@ -231,10 +208,7 @@ func worker(t *testing.T, c *conn, group string) {
 	p.Name, p.Metadata = "default", []byte{0}
 	join.Protocols = append(join.Protocols, p)
 	eventually(t, "a worker", func() bool {
-		resp, err := join.RequestWith(t.Context(), c.Link)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(join.RequestWith(t.Context(), c.Link))(t)
 		join.MemberID = resp.MemberID // requested again, with its ID
 		if resp.ErrorCode != 0 {
 			return false

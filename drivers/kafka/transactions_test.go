@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // together makes a producer accept messages at once, so that they share transactions.
@@ -31,9 +32,7 @@ func together(t *testing.T, p driver.Producer, ms ...*driver.Message) {
 	x.turn.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := p.Flush(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Flush(ctx))
 }
 
 func numbered(destination string, from, n int) (ms []*driver.Message) {
@@ -47,18 +46,12 @@ func numbered(destination string, from, n int) (ms []*driver.Message) {
 // committed and aborted transactions.
 func inTheLog(t *testing.T, c *conn, topic string) (texts []string, commits, aborts int) {
 	t.Helper()
-	ends, err := c.Link.Offsets(t.Context(), topic, kafkaconn.Latest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ends := must.Get(c.Link.Offsets(t.Context(), topic, kafkaconn.Latest))(t)
 	if ends[0] == 0 {
 		return nil, 0, 0
 	}
-	link, err := c.Connect(t.Context(), c.Run, "reader", nil, kgo.KeepControlRecords(),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := must.Get(c.Connect(t.Context(), c.Run, "reader", nil, kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}})))(t)
 	defer link.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -94,10 +87,7 @@ func abortedUnseen(t *testing.T, s *served.System) {
 	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"a", "b"}}
 	consume(t, c, spec, g)
 	f := &fates{}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"a", "b"}, InFlight: 1000}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"a", "b"}, InFlight: 1000}, f))(t)
 	// Unknown to the producer, which would otherwise refuse the message itself.
 	alter := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	of := kmsg.NewIncrementalAlterConfigsRequestResource()
@@ -106,9 +96,7 @@ func abortedUnseen(t *testing.T, s *served.System) {
 	setting.Name, setting.Value = "max.message.bytes", kmsg.StringPtr("1000")
 	of.Configs = append(of.Configs, setting)
 	alter.Resources = append(alter.Resources, of)
-	if _, err := alter.RequestWith(t.Context(), c.Link); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(alter.RequestWith(t.Context(), c.Link))(t)
 	large := &driver.Message{Destination: "b", Payload: make([]byte, 5000)}
 	eventually(t, "a broker that refuses", func() bool { // the change may take a moment
 		together(t, p, large)
@@ -165,14 +153,9 @@ func transactionSizes(t *testing.T, s *served.System) {
 		t.Run(settle.String(), func(t *testing.T) {
 			c := open(t, s.Address, driver.Run{ID: "sizes"}, map[string]string{"transaction": "10"}, driver.Destination{Name: "d"})
 			f := &fates{}
-			p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, f))(t)
 			together(t, p, numbered("d", 0, 95)...)
-			if err := errors.Join(f.Wrong(95), p.Close(t.Context())); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(f.Wrong(95), p.Close(t.Context())))
 			if texts, commits, aborts := inTheLog(t, c, "weir.sizes.d"); len(texts) != 95 || commits != 10 || aborts != 0 {
 				t.Errorf("%d messages in %d transactions, %d aborted; want 95 in 10", len(texts), commits, aborts)
 			}
@@ -205,24 +188,15 @@ func openTransaction(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "open"}, map[string]string{"transaction": "10"}, driver.Destination{Name: "d"})
 	g := newGather()
 	consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
-	theirs, err := kgo.NewClient(kgo.SeedBrokers(s.Address...), kgo.TransactionalID("theirs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := must.Get(kgo.NewClient(kgo.SeedBrokers(s.Address...), kgo.TransactionalID("theirs")))(t)
 	defer theirs.Close()
-	if err := theirs.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
-	if err := theirs.ProduceSync(t.Context(), &kgo.Record{Topic: "weir.open.d", Value: []byte("000000")}).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.BeginTransaction())
+	must.Do(t, theirs.ProduceSync(t.Context(), &kgo.Record{Topic: "weir.open.d", Value: []byte("000000")}).FirstErr())
 	publish(t, c, "d", 1, 5, nil) // confirmed: committed, after an uncommitted message
 	if g.All(func(g *gather) bool { return len(g.Got) > 0 }) {
 		t.Error("messages came from behind a transaction that is open")
 	}
-	if err := theirs.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.EndTransaction(t.Context(), kgo.TryCommit))
 	eventually(t, "all", func() bool { return g.All(func(g *gather) bool { return len(g.Got) == 6 }) })
 	if g.Got[0] != "000000" {
 		t.Errorf("%v", g.Got)
@@ -233,10 +207,7 @@ func openTransaction(t *testing.T, s *served.System) {
 func transactionsThroughAKill(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "tkill"}, map[string]string{"transaction": "20"}, driver.Destination{Name: "d"})
 	f := &fates{}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 5000}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 5000}, f))(t)
 	restarted := make(chan error, 1)
 	go func() {
 		time.Sleep(200 * time.Millisecond)
@@ -317,10 +288,7 @@ func fatesHold(t *testing.T, c *conn, f *fates) (committed, aborted, doubtful in
 func transactionsThroughAPause(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "tpause"}, map[string]string{"transaction": "20", "delivery-timeout": "3s"}, driver.Destination{Name: "d"})
 	f := &fates{}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 5000}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 5000}, f))(t)
 	together(t, p, numbered("d", 0, 50)...)
 	before := 0 // a host may still be too slow
 	for _, errs := range f.Errs {
@@ -328,10 +296,7 @@ func transactionsThroughAPause(t *testing.T, s *served.System) {
 			before++
 		}
 	}
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
+	resume := must.Get(s.Stall())(t)
 	defer resume()
 	for _, m := range numbered("d", 50, 100) {
 		p.Publish(t.Context(), m)
@@ -379,10 +344,7 @@ func TestFailedTransactionCommitFailsItsMessages(t *testing.T) {
 			f := fake(t)
 			conn := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, map[string]string{"transaction": "10"}, driver.Destination{Name: "d"})
 			done := &fates{}
-			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, done)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, done))(t)
 			stop := answering(f, c.says)
 			ms := numbered("d", 0, 5)
 			together(t, p, ms...)

@@ -21,6 +21,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
@@ -42,20 +43,15 @@ func TestOneBroker(t *testing.T) {
 
 func scanAll(t *testing.T, c *conn, topic string) (rs []*kgo.Record) {
 	t.Helper()
-	ends, err := c.Link.Offsets(t.Context(), topic, kafkaconn.Latest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ends := must.Get(c.Link.Offsets(t.Context(), topic, kafkaconn.Latest))(t)
 	if ends[0] == 0 {
 		return nil
 	}
 	from := map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}
-	if err := c.scan(t.Context(), from, func(r *kgo.Record) bool {
+	must.Do(t, c.scan(t.Context(), from, func(r *kgo.Record) bool {
 		rs = append(rs, r)
 		return r.Offset+1 < ends[0]
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return rs
 }
 
@@ -117,9 +113,7 @@ func tooSlow(t *testing.T, s *served.System) {
 
 func existing(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
-	if err := theirs.Link.CreateTopic(t.Context(), "orders.v1", driver.Destination{Partitions: 2}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.Link.CreateTopic(t.Context(), "orders.v1", driver.Destination{Partitions: 2}, nil))
 	t.Cleanup(func() { _ = theirs.Link.DeleteTopic(context.Background(), "orders.v1") })
 	ours := open(t, s.Address, driver.Run{ID: "r1", Existing: true}, nil)
 	kafkatest.Publish(t, ours, "orders.v1", 0, 50, nil)
@@ -151,9 +145,7 @@ func existing(t *testing.T, s *served.System) {
 // durable lets one process accept some messages and leave the rest, and another take over.
 func durable(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
-	if err := theirs.Link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 1}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.Link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 1}, nil))
 	const group, markers = "nightly", "kept.nightly.markers"
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -220,9 +212,7 @@ func removed(t *testing.T, s *served.System) {
 	rp.Offset = 1
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	if _, err := req.RequestWith(t.Context(), c.Link); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(req.RequestWith(t.Context(), c.Link))(t)
 	kafkatest.Eventually(t, "the report", func() bool {
 		return g.All(func(g *trial.Log) bool {
 			return len(g.Faults) > 0 && strings.Contains(g.Faults[0].Error(), "removed before it could be sent again")
@@ -233,12 +223,8 @@ func removed(t *testing.T, s *served.System) {
 
 func unconsumable(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "x", Existing: true}, nil)
-	if err := c.Link.CreateTopic(t.Context(), "queue", driver.Destination{Partitions: 2}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Link.CreateTopic(t.Context(), "queue.taken.markers", driver.Destination{Partitions: 3}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Link.CreateTopic(t.Context(), "queue", driver.Destination{Partitions: 2}, nil))
+	must.Do(t, c.Link.CreateTopic(t.Context(), "queue.taken.markers", driver.Destination{Partitions: 3}, nil))
 	t.Cleanup(func() {
 		for _, topic := range []string{"queue", "queue.taken.markers"} {
 			_ = c.Link.DeleteTopic(context.Background(), topic)

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func open(t testing.TB, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) *conn {
@@ -40,10 +41,7 @@ func comesAgain(t *testing.T, s *served.System, replicas int) {
 			kafkatest.Publish(t, c, "d", 0, 40, func(i int) []byte { return fmt.Appendf(nil, "%d", i) })
 			kafkatest.Eventually(t, "all", func() bool { return g.All(func(g *trial.Log) bool { return g.Settlements >= 40 }) })
 			kafkatest.Eventually(t, "nothing left", func() bool {
-				n, err := c.Backlog(t.Context(), "s", spec.Destinations)
-				if err != nil {
-					t.Fatal(err)
-				}
+				n := must.Get(c.Backlog(t.Context(), "s", spec.Destinations))(t)
 				return n == 0
 			})
 			g.Lock()
@@ -77,16 +75,11 @@ func theLarge(t *testing.T, s *served.System) {
 	}
 	g.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: 1})
 	f := &kafkatest.Fates{}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 3, Largest: most}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 3, Largest: most}, f))(t)
 	for _, size := range []int{2 << 20, most - 1, most} {
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: bytes.Repeat([]byte("x"), size)})
 	}
-	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.Wrong(3)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.Wrong(3)))
 	kafkatest.Eventually(t, "all", func() bool { return g.All(func(g *trial.Log) bool { return g.Settlements >= 3 || len(g.Faults) > 0 }) })
 	g.Lock()
 	defer g.Unlock()

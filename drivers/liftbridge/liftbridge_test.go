@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestGuaranteesAreTheServers(t *testing.T) {
@@ -56,9 +57,7 @@ func TestLeaderDies(t *testing.T) {
 	}) {
 		t.Fatalf("%+v, %v", facts, err)
 	}
-	if err := syscall.Kill(s.Pids[slices.Index(s.Address, facts.Leaders[0])], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(s.Pids[slices.Index(s.Address, facts.Leaders[0])], syscall.SIGKILL))
 	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
 		t.Fatal("the producer did not continue")
 	}

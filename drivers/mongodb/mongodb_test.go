@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func open(t testing.TB, s *served.System, options ...string) (driver.Conn, *conn) {
@@ -87,19 +88,11 @@ func TestTimesUseServerClock(t *testing.T) {
 	opened := k.clock.now()
 	p, f := trial.Producer(t, c, "d")
 	put(t, p, f, "a", "b")
-	name, err := k.found(t.Context(), "d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := must.Get(k.found(t.Context(), "d"))(t)
 	read := func() (next []bson.DateTime) {
-		cursor, err := k.link.db.Collection(name).Find(t.Context(), bson.D{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cursor := must.Get(k.link.db.Collection(name).Find(t.Context(), bson.D{}))(t)
 		var all []document
-		if err := cursor.All(t.Context(), &all); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cursor.All(t.Context(), &all))
 		for _, d := range all {
 			next = append(next, d.NextDelivery)
 		}
@@ -221,9 +214,7 @@ func TestErrorsBeforeConnecting(t *testing.T) {
 func TestExistingCollections(t *testing.T) {
 	s := shared.Up(t, 1)
 	_, k := open(t, s)
-	if err := k.link.db.CreateCollection(t.Context(), "orders.new"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.link.db.CreateCollection(t.Context(), "orders.new"))
 	t.Cleanup(func() { _ = k.link.db.Collection("orders.new").Drop(context.Background()) })
 	c := trial.Opened(t, Definition(), driver.Run{ID: "existing", Existing: true}, s.Options)
 	p, f := trial.Producer(t, c, "orders.new")
@@ -232,9 +223,7 @@ func TestExistingCollections(t *testing.T) {
 		t.Error(err)
 	}
 	// A document from another program, without a payload.
-	if _, err := k.link.db.Collection("orders.new").InsertOne(t.Context(), bson.D{{Key: "next_delivery", Value: bson.DateTime(1)}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.link.db.Collection("orders.new").InsertOne(t.Context(), bson.D{{Key: "next_delivery", Value: bson.DateTime(1)}}))(t)
 	r := trial.NewLog()
 	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"orders.new"}}, r)
 	if !r.Has(func() bool { return r.Settlements == 2 }) || !bytes.Equal([]byte(strings.Join(r.Got, "")), []byte("mine")) {

@@ -21,6 +21,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/sockets"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // versions lists the protocol versions that most tests use.
@@ -84,9 +85,7 @@ func start(t testing.TB, dir string, lines ...string) (*served.Process, map[stri
 	host, port, _ := net.SplitHostPort(address)
 	file := filepath.Join(dir, "mosquitto.conf")
 	text := strings.Join(append([]string{"listener " + port + " " + host, "user root", "persistence_location " + dir + "/", "log_dest none"}, lines...), "\n") + "\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	p := served.Start(t, Definition(), served.Spec{Program: "mosquitto", Args: []string{"-c", file}, Ready: func() error {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
@@ -127,9 +126,7 @@ func TestCredentialsAndTLS(t *testing.T) {
 	// Created by mosquitto_passwd for user weir and password secret.
 	const hash = "weir:$7$101$AdNFNh2NNoORBey1$W9+aPRs56gWl9ivNE7xOWFNMKhDdOBhEvWjvVm2MYIcprEJN39QaDzimRowf3a7eeg848sxgVXETKfO0syybgw==\n"
 	passwords := filepath.Join(dir, "passwords")
-	if err := os.WriteFile(passwords, []byte(hash), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(passwords, []byte(hash), 0o600))
 	_, options := start(t, dir, "allow_anonymous false", "password_file "+passwords, "certfile "+cert, "keyfile "+key)
 	options["address"][0] = "mqtts://" + options["address"][0]
 	for _, version := range versions {
@@ -142,14 +139,9 @@ func TestCredentialsAndTLS(t *testing.T) {
 			{"", "", cert, driver.ErrAuth},
 			{"weir", "secret", "", driver.ErrUnreachable}, // the host does not trust the certificate
 		} {
-			cfg, err := trial.Configure(Definition(), options, "version", version, "user", test.user, "tls.ca", test.ca)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := must.Get(trial.Configure(Definition(), options, "version", version, "user", test.user, "tls.ca", test.ca))(t)
 			if test.password != "" {
-				if err := driver.SetSecret(cfg, "password", driver.NewSecret(test.password, "test")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, driver.SetSecret(cfg, "password", driver.NewSecret(test.password, "test")))
 			}
 			c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "auth" + names.Token(version)})
 			if !errors.Is(err, test.is) || err == nil && test.is != nil || err != nil && strings.Contains(err.Error(), "secret") {
@@ -314,16 +306,12 @@ func TestServerPersistence(t *testing.T) {
 			if test.kill {
 				stop = server.Kill
 			}
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stop())
 			close(hold)
 			if !trial.Eventually(func() bool { return put(t, p, f, 1) == 0 }) {
 				t.Error("the producer does not notice")
 			}
-			if err := server.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, server.Start())
 			if !trial.Eventually(func() bool { return len(events) >= 2 }) || <-events != "reconnect" {
 				t.Fatal("the ends do not connect again")
 			}
@@ -430,22 +418,14 @@ func TestMessageAllocatesOnlyInClient(t *testing.T) {
 		own := allocs(rounds, func() { p.Publish(ctx, m); <-f })
 		inside := driver.Inside(c).(*conn)
 		var set sockets.Set
-		line, err := inside.cfg.dial(ctx, &set, plan{complete: func(*driver.Message, error) {}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(inside.cfg.dial(ctx, &set, plan{complete: func(*driver.Message, error) {}}))(t)
 		defer line.close(true)
 		var plain float64
 		switch k := line.client.(type) {
 		case *five:
-			socket, err := net.Dial("tcp", inside.cfg.Address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			socket := must.Get(net.Dial("tcp", inside.cfg.Address))(t)
 			client := five5.NewClient(five5.ClientConfig{Conn: socket})
-			if _, err := client.Connect(ctx, &five5.Connect{ClientID: "budget", CleanStart: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(client.Connect(ctx, &five5.Connect{ClientID: "budget", CleanStart: true}))(t)
 			plain = allocs(rounds, func() {
 				_, _ = client.Publish(ctx, &five5.Publish{Topic: "weir/budget/d", QoS: 1, Payload: body})
 			})

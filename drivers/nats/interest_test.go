@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -50,16 +51,10 @@ func TestOtherSubscriptionsMatchNoRunMessage(t *testing.T) {
 // subscriber.
 func TestOtherSubscriptionsExistDuringRun(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
-	nc, err := client.Connect(s.Address[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(client.Connect(s.Address[0]))(t)
 	defer nc.Close()
 	reply := nc.NewRespInbox()
-	answers, err := nc.SubscribeSync(reply)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answers := must.Get(nc.SubscribeSync(reply))(t)
 	there := func(subject string) bool {
 		before, _, err := answers.Pending()
 		err = errors.Join(err, nc.PublishRequest(subject, reply, nil), nc.Flush()) // its answer follows that of the request
@@ -84,9 +79,7 @@ func TestOtherSubscriptionsExistDuringRun(t *testing.T) {
 		if want := "100 " + form; err != nil || f.Settings["interest"] != want {
 			t.Errorf("facts say %q, %v; want %q", f.Settings["interest"], err, want)
 		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Close(t.Context()))
 		if !trial.Eventually(func() bool { return !there(subject) }) {
 			t.Errorf("%s: somebody takes %s after the run", form, subject)
 		}

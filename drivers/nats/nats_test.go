@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -63,10 +64,7 @@ func TestFlushAfterReconnectConfirmsNothingOld(t *testing.T) {
 func TestExistingSubjectsAreUsedUnchanged(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	c := trial.Opened(t, Definition(), driver.Run{ID: "t", Existing: true}, trial.At(s.Address, nil))
-	nc, err := client.Connect(s.Address[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(client.Connect(s.Address[0]))(t)
 	defer nc.Close()
 	there, err := nc.SubscribeSync("orders.eu")
 	if err != nil || nc.Flush() != nil {
@@ -74,10 +72,7 @@ func TestExistingSubjectsAreUsedUnchanged(t *testing.T) {
 	}
 	got := trial.NewLog()
 	stop := got.Consume(t, c, driver.ConsumerSpec{Subscription: "t-s0", Destinations: []string{"orders.*"}, Settle: driver.SettleNone})
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.eu"}, Largest: 5}, make(trial.Fates, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.eu"}, Largest: 5}, make(trial.Fates, 1)))(t)
 	p.Publish(t.Context(), &driver.Message{Destination: "orders.eu", Payload: []byte("hello")})
 	if m, err := there.NextMsg(time.Minute); err != nil || string(m.Data) != "hello" {
 		t.Errorf("a subscriber of orders.eu: %v, %v", m, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -19,10 +20,7 @@ func ask(t testing.TB, options map[string]string) (driver.Conn, driver.Producer,
 	t.Helper()
 	c := open(t, natstest.Start(t, natsd.Options{}), options)
 	done := make(trial.Fates, 16)
-	p, err := c.(driver.Requester).Requester(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 16}, done)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.(driver.Requester).Requester(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 16}, done))(t)
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return c, p, done
 }
@@ -30,10 +28,7 @@ func ask(t testing.TB, options map[string]string) (driver.Conn, driver.Producer,
 // answerBy opens a responder that calls deliver.
 func answerBy(t testing.TB, c driver.Conn, deliver func() error) {
 	t.Helper()
-	x, err := c.(driver.Requester).Responder(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleNone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.(driver.Requester).Responder(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleNone}))(t)
 	l := trial.NewLog()
 	l.OnDeliver = func([]driver.Delivery) error { return deliver() }
 	ctx, cancel := context.WithCancel(context.Background())

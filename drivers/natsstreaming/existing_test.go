@@ -13,15 +13,13 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // theirs connects as the user.
 func theirs(t testing.TB, s *served.System) stan.Conn {
 	t.Helper()
-	sc, err := stan.Connect("weir", "ann", stan.NatsURL(s.Address[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sc := must.Get(stan.Connect("weir", "ann", stan.NatsURL(s.Address[0])))(t)
 	t.Cleanup(func() { _ = sc.Close() })
 	return sc
 }
@@ -30,14 +28,8 @@ func theirs(t testing.TB, s *served.System) stan.Conn {
 func groups(t testing.TB, s *served.System, name string) []string {
 	t.Helper()
 	m := monitorsAt(t, s.Options["monitor"]...)
-	address, err := m.serving(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ch, err := m.channel(t.Context(), address, name, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must.Get(m.serving(t.Context()))(t)
+	ch := must.Get(m.channel(t.Context(), address, name, true))(t)
 	var names []string
 	for _, x := range ch.Subscriptions {
 		names = append(names, x.Queue)
@@ -49,9 +41,7 @@ func groups(t testing.TB, s *served.System, name string) []string {
 // TestExistingChannelReadFromGivenPosition begins where the suite does not: nothing is there yet.
 func TestExistingChannelReadFromGivenPosition(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
-	if err := theirs(t, s).Publish("ann.orders", []byte("older")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs(t, s).Publish("ann.orders", []byte("older")))
 	c := open(t, driver.Run{ID: "r1", Existing: true}, s.Options)
 	for name, from := range map[string]driver.Position{
 		"default": {}, "beyond": {At: driver.AtOffset, Offset: "1000"}, "to come": {At: driver.AtTime, Time: time.Now().Add(time.Hour)},
@@ -74,9 +64,7 @@ func TestExistingChannelReadFromGivenPosition(t *testing.T) {
 			t.Errorf("offset %q: %v", offset, err)
 		}
 	}
-	if err := c.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Close(t.Context()))
 	if left := groups(t, s, "ann.orders"); len(left) > 0 {
 		t.Errorf("groups left on the user's channel: %q", left)
 	}
@@ -87,20 +75,11 @@ func TestDurableResumes(t *testing.T) {
 	sc := theirs(t, s)
 	// A user's group that has taken the first message.
 	first := make(chan struct{})
-	sub, err := sc.QueueSubscribe("ann.orders", "team", func(*stan.Msg) { close(first) }, stan.DurableName("billing"), stan.DeliverAllAvailable())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sc.Publish("ann.orders", []byte("one")); err != nil {
-		t.Fatal(err)
-	}
+	sub := must.Get(sc.QueueSubscribe("ann.orders", "team", func(*stan.Msg) { close(first) }, stan.DurableName("billing"), stan.DeliverAllAvailable()))(t)
+	must.Do(t, sc.Publish("ann.orders", []byte("one")))
 	<-first
-	if err := sub.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := sc.Publish("ann.orders", []byte("two")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sub.Close())
+	must.Do(t, sc.Publish("ann.orders", []byte("two")))
 	for i, tc := range []struct{ name, group string }{{"billing:team", "billing:team"}, {"new", "new:new"}, {"new", "new:new"}} {
 		c := open(t, driver.Run{ID: "r" + string(rune('a'+i)), Existing: true}, s.Options)
 		spec := driver.ConsumerSpec{Subscription: tc.name, Destinations: []string{"ann.orders"}, Durable: true}
@@ -145,9 +124,7 @@ func TestDurableResumes(t *testing.T) {
 func TestInvalidChannelIsRejected(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	sc := theirs(t, s)
-	if err := sc.Publish("there", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sc.Publish("there", []byte("x")))
 	c := open(t, driver.Run{ID: "r1", Existing: true}, s.Options)
 	for name, want := range map[string]string{
 		"not.there": "there is no such channel", "a.*": "is not a channel", "a.>": "is not a channel", "a/b": "is not a channel",
@@ -188,13 +165,8 @@ func TestServerRemovesInactiveChannels(t *testing.T) {
 	p := produce(t, c, b, "d")
 	b.Send(t, p, "d", "x")
 	b.Until(t, "the message", func() bool { return has(b, "x") })
-	if err := errors.Join(stop(), p.Close(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	name, err := inside(c).channel(t.Context(), "d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(stop(), p.Close(t.Context())))
+	name := must.Get(inside(c).channel(t.Context(), "d"))(t)
 	there := func() bool {
 		_, err := inside(c).monitors.channel(context.Background(), s.Options["monitor"][0], name, false)
 		if err != nil && !errors.Is(err, errNoChannel) {
@@ -205,9 +177,7 @@ func TestServerRemovesInactiveChannels(t *testing.T) {
 	if !there() {
 		t.Fatal("the channel is gone before Delete: its group should keep it")
 	}
-	if err := c.Delete(t.Context(), trial.Plain("d")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Delete(t.Context(), trial.Plain("d")))
 	if !trial.Eventually(func() bool { return !there() }) {
 		t.Fatal("the channel is not removed")
 	}

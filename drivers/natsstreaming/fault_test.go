@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // impatient returns options that let a test see quickly what otherwise takes minutes.
@@ -217,14 +218,9 @@ func TestLeaderLossSurvived(t *testing.T) {
 	p := produce(t, c, b, "d")
 	sending := lossless(t, p, b, "m")
 	confirmedSince(t, b)
-	leader, err := inside(c).monitors.serving(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	leader := must.Get(inside(c).monitors.serving(t.Context()))(t)
 	pid := s.Pids[slices.Index(s.Options["monitor"], leader)]
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	b.Until(t, "another leader", func() bool {
 		address, err := inside(c).monitors.serving(t.Context())
 		return err == nil && address != leader

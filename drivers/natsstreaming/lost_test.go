@@ -13,15 +13,13 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestAbandonedConnectionEndsUnstartedConsumer(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	c := open(t, driver.Run{ID: "given-up"}, s.Options, "d")
-	x, err := inside(c).Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(inside(c).Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}))(t)
 	x.(*consumer).Conn.Close() // like the client itself, when its credentials are refused twice
 	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
@@ -39,9 +37,7 @@ func TestSilentlyClosedSessionIsReopened(t *testing.T) {
 	b := trial.NewLog()
 	c := open(t, driver.Run{ID: "untold", Event: b.Event}, s.Options, "d")
 	p := produce(t, c, b, "d")
-	if err := p.current.Load().Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.current.Load().Close())
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("first")})
 	b.Until(t, "a completion", func() bool { return errors.Is(b.Done["first"], driver.ErrDisconnected) })
 	b.Until(t, "a new session", func() bool { return len(b.Events) > 0 })
@@ -49,10 +45,7 @@ func TestSilentlyClosedSessionIsReopened(t *testing.T) {
 }
 
 func TestForgottenGroupRestartsAtItsBeginning(t *testing.T) {
-	offset, err := position(driver.Position{At: driver.AtOffset, Offset: "100"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	offset := must.Get(position(driver.Position{At: driver.AtOffset, Offset: "100"}))(t)
 	first := time.Now()
 	for name, is := range map[string]struct {
 		existing bool
@@ -70,9 +63,7 @@ func TestForgottenGroupRestartsAtItsBeginning(t *testing.T) {
 		r := &running{x: &consumer{conn: &conn{run: driver.Run{Existing: is.existing}}, from: is.from}, first: is.first}
 		o := stan.DefaultSubscriptionOptions
 		for _, set := range r.anew() {
-			if err := set(&o); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, set(&o))
 		}
 		if o.StartAt != is.want || o.StartAt == pb.StartPosition_TimeDeltaStart && !o.StartTime.Equal(first) {
 			t.Errorf("%s: begins at %v (%v), want %v", name, o.StartAt, o.StartTime, is.want)

@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -110,10 +111,7 @@ func TestTheLargestPasses(t *testing.T) {
 		s := served.Up(t, Definition(), nodes)
 		c, b := open(t, driver.Run{ID: "large"}, s.Options, "d"), trial.NewLog()
 		stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
-		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 2, Largest: MaxPayload}, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 2, Largest: MaxPayload}, b))(t)
 		big := strings.Repeat("x", MaxPayload)
 		b.Send(t, p, "d", big)
 		b.Until(t, "the message", func() bool { return has(b, big) })

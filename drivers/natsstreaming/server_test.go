@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A server runs with the vendor's defaults and a test's own arguments.
@@ -55,10 +56,7 @@ func inside(c driver.Conn) *conn { return driver.Inside(c).(*conn) }
 // monitorsAt returns the monitors of one of weir's clusters.
 func monitorsAt(t testing.TB, addresses ...string) *monitors {
 	t.Helper()
-	m, err := newMonitors(&Config{ClusterID: "weir", Monitor: addresses})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(newMonitors(&Config{ClusterID: "weir", Monitor: addresses}))(t)
 	t.Cleanup(m.web.Close)
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 type counter struct {
@@ -17,14 +18,8 @@ func (c *counter) Complete(_ *driver.Message, err error) { c.n++; c.err = err }
 
 func open(tb testing.TB, done driver.Completer) *producer {
 	tb.Helper()
-	c, err := Definition().New().Open(context.Background(), driver.Run{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p, err := c.Producer(context.Background(), driver.ProducerSpec{}, done)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	c := must.Get(Definition().New().Open(context.Background(), driver.Run{}))(tb)
+	p := must.Get(c.Producer(context.Background(), driver.ProducerSpec{}, done))(tb)
 	return p.(*producer)
 }
 
@@ -48,9 +43,7 @@ func TestPublishCompletesInlineWithoutAllocating(t *testing.T) {
 func TestAMessageAfterCloseFails(t *testing.T) {
 	var c counter
 	p := open(t, &c)
-	if err := p.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Close(t.Context()))
 	p.Publish(t.Context(), &driver.Message{})
 	if c.n != 1 || !errors.Is(c.err, driver.ErrClosed) {
 		t.Errorf("%d completions, the last with %v", c.n, c.err)

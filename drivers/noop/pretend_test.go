@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // answered records when each message was confirmed, by its token.
@@ -26,14 +27,8 @@ func (a *answered) Complete(m *driver.Message, err error) {
 func pretend(t *testing.T, c config) (driver.Producer, *answered) {
 	t.Helper()
 	a := &answered{began: time.Now(), at: map[uint64]time.Duration{}, errs: map[uint64]error{}}
-	conn, err := c.Open(t.Context(), driver.Run{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := conn.Producer(t.Context(), driver.ProducerSpec{InFlight: 10}, a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(c.Open(t.Context(), driver.Run{}))(t)
+	p := must.Get(conn.Producer(t.Context(), driver.ProducerSpec{InFlight: 10}, a))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(p.Close(context.Background()), conn.Close(context.Background())); err != nil {
 			t.Error(err)
@@ -54,9 +49,7 @@ func TestSimulatedSystemFreezesAndSlowsDown(t *testing.T) {
 			p.Publish(t.Context(), &driver.Message{Token: i})
 			time.Sleep(100 * time.Millisecond)
 		}
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Flush(t.Context()))
 		want := map[uint64]time.Duration{0: time.Millisecond, 1: 195 * time.Millisecond, 2: 201 * time.Millisecond, 3: 305 * time.Millisecond}
 		if diff := cmp.Diff(want, a.at); diff != "" {
 			t.Error(diff)
@@ -85,15 +78,9 @@ func TestFrozenSystemReleasesHeldMessages(t *testing.T) {
 
 func TestSimulatedMessageDoesNotAllocate(t *testing.T) {
 	c := config{Answer: time.Microsecond}
-	conn, err := c.Open(t.Context(), driver.Run{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(c.Open(t.Context(), driver.Run{}))(t)
 	var done counter
-	p, err := conn.Producer(t.Context(), driver.ProducerSpec{InFlight: 1}, &done)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(conn.Producer(t.Context(), driver.ProducerSpec{InFlight: 1}, &done))(t)
 	m := new(driver.Message)
 	n := testing.AllocsPerRun(100, func() {
 		p.Publish(t.Context(), m)

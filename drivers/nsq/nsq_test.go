@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // publish publishes one message to d, and returns its result.
@@ -48,15 +49,10 @@ func TestInFlightMessagesAreInMemory(t *testing.T) {
 	l.OnDeliver = func([]driver.Delivery) error { <-release; return errors.New("not settled") }
 	l.Consume(t, c, driver.ConsumerSpec{Prefetch: 2})
 	for range 2 {
-		if err := publish(t, p, l, "message"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, publish(t, p, l, "message"))
 	}
 	inside := driver.Inside(c).(*conn)
-	topic, err := inside.topic("d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := must.Get(inside.topic("d"))(t)
 	count := func(at *conn) (queued, flying uint64) {
 		all, err := at.stats(t.Context(), at.nodes[0], topic, "")
 		if err != nil || len(all.Topics) != 1 || len(all.Topics[0].Channels) != 1 {
@@ -93,13 +89,9 @@ func TestNackedAndTimedOutMessagesAreRedelivered(t *testing.T) {
 		return nil
 	}
 	l.Consume(t, c, driver.ConsumerSpec{})
-	if err := publish(t, p, l, "refused"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, publish(t, p, l, "refused"))
 	l.Until(t, "the refused message", func() bool { return len(l.Got) == 2 && len(l.Again) == 1 })
-	if err := publish(t, p, l, "late"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, publish(t, p, l, "late"))
 	l.Until(t, "the late message", func() bool { return len(l.Got) == 4 && len(l.Again) == 2 })
 	l.Until(t, "the settlement that came too late", func() bool {
 		return slices.ContainsFunc(l.Faults, func(err error) bool { return strings.Contains(err.Error(), "E_FIN_FAILED FIN failed ID not in flight") })
@@ -152,9 +144,7 @@ func TestSlowConsumerStaysConnected(t *testing.T) {
 		return nil
 	}
 	stop := l.Consume(t, c, driver.ConsumerSpec{})
-	if err := publish(t, p, l, "x"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, publish(t, p, l, "x"))
 	<-entered
 	stop()
 	if len(l.Got) != 1 || len(l.Faults) > 0 {
@@ -189,9 +179,7 @@ func TestTooLargeMessageKeepsConnection(t *testing.T) {
 func TestExistingTopicsAreFoundAndPreserved(t *testing.T) {
 	s := startServer(t, "nsqd")
 	own := driver.Inside(open(t, driver.Run{ID: "own"}, map[string][]string{"address": {s.tcp}})).(*conn)
-	if err := own.api.Post(t.Context(), own.nodes[0].api, "/topic/create", map[string][]string{"topic": {"orders"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, own.api.Post(t.Context(), own.nodes[0].api, "/topic/create", map[string][]string{"topic": {"orders"}}))
 	c := open(t, driver.Run{ID: "run", Existing: true}, map[string][]string{"address": {s.tcp}})
 	l := trial.NewLog()
 	trial.NoConsumer(t, c, driver.ConsumerSpec{Subscription: "run-s", Destinations: []string{"nosuch"}}, "a consumer of no topic", driver.ErrUnsupported, "")
@@ -241,16 +229,12 @@ func TestLateServerIsFoundThroughLookupd(t *testing.T) {
 		t.Errorf("the producer is at %s, the one server at %s", p.node.address, first.tcp)
 	}
 	l.Consume(t, c, driver.ConsumerSpec{})
-	if err := publish(t, p, l, "first"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, publish(t, p, l, "first"))
 	second := startServer(t, "nsqd", "-lookupd-tcp-address="+k.tcp, "-node-id=7")
 	there := open(t, driver.Run{ID: "later"}, map[string][]string{"address": {second.tcp}})
 	at := trial.NewLog()
 	q := producerOf(t, there, at)
-	if err := publish(t, q, at, "second"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, publish(t, q, at, "second"))
 	l.Until(t, "the messages of both", func() bool { return slices.Contains(l.Got, "first") && slices.Contains(l.Got, "second") })
 	l.Until(t, "an event", func() bool {
 		return slices.ContainsFunc(l.Events, func(e string) bool { return strings.HasPrefix(e, "rebalance") && strings.HasSuffix(e, second.tcp) })

@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestConnectionPermissions uses one server that requires passwords, certificates and TLS.
@@ -29,24 +30,15 @@ func TestConnectionPermissions(t *testing.T) {
 	files := map[string][]byte{}
 	files["server.crt"], files["server.key"] = certificate(t, ca, key, "server")
 	files["root.crt"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw})
-	owner, err := os.Stat(filepath.Join(data, "PG_VERSION"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	owner := must.Get(os.Stat(filepath.Join(data, "PG_VERSION")))(t)
 	id := owner.Sys().(*syscall.Stat_t)
 	for name, b := range files {
 		name = filepath.Join(data, name)
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(name, int(id.Uid), int(id.Gid)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, b, 0o600))
+		must.Do(t, os.Chown(name, int(id.Uid), int(id.Gid)))
 	}
 	rules := "host postgres reader all scram-sha-256\nhostssl postgres weir all cert\nhost all all all trust\n"
-	if err := os.WriteFile(hba, []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(hba, []byte(rules), 0o600))
 	execute(t, s, `CREATE ROLE weir LOGIN`)
 	for _, set := range []string{"ssl_ca_file = 'root.crt'", "ssl = on"} {
 		execute(t, s, `ALTER SYSTEM SET `+set)
@@ -59,9 +51,7 @@ func TestConnectionPermissions(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, b, 0o600))
 		return name
 	}
 	root := write("ca.pem", files["root.crt"])
@@ -103,43 +93,25 @@ func TestConnectionPermissions(t *testing.T) {
 // authority creates a certificate authority.
 func authority(t testing.TB) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
+	ca := must.Get(x509.ParseCertificate(der))(t)
 	return ca, key
 }
 
 // certificate creates a certificate for name at 127.0.0.1, and returns it with its key (PEM).
 func certificate(t testing.TB, ca *x509.Certificate, by *ecdsa.PrivateKey, name string) (cert, key []byte) {
 	t.Helper()
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca, &own.PublicKey, by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := x509.MarshalPKCS8PrivateKey(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, ca, &own.PublicKey, by))(t)
+	b := must.Get(x509.MarshalPKCS8PrivateKey(own))(t)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: b})
 }

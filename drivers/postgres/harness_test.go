@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // config returns settings for a system with options: alternating names and values.
@@ -41,10 +42,7 @@ func execute(t testing.TB, s *served.System, sql string) [][]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
-	l, err := config(t, s).connect(ctx, driver.Run{ID: "test"}, "test", s.Address[:1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(config(t, s).connect(ctx, driver.Run{ID: "test"}, "test", s.Address[:1]))(t)
 	defer l.close(ctx)
 	results, err := l.Exec(ctx, sql).ReadAll()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestBadSettingsAreRefused(t *testing.T) {
@@ -40,14 +41,8 @@ func TestPGVariablesAreIgnored(t *testing.T) {
 	}
 	t.Setenv("PGTARGETSESSIONATTRS", "standby")
 	c := newConfig()
-	at, err := servers([]string{"db:6000"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pc, err := c.client(at, "name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(servers([]string{"db:6000"}))(t)
+	pc := must.Get(c.client(at, "name"))(t)
 	if pc.Host != "db" || pc.Port != 6000 || pc.User != "postgres" || pc.Password != "" || pc.Database != "postgres" || pc.ValidateConnect != nil ||
 		pc.RuntimeParams["application_name"] != "name" || pc.RuntimeParams["options"] != "" || len(pc.Fallbacks) > 0 {
 		t.Errorf("%s:%d, %s, %s, %v", pc.Host, pc.Port, pc.User, pc.Database, pc.RuntimeParams)

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestProducing(t *testing.T) {
@@ -275,10 +276,7 @@ func TestConsuming(t *testing.T) {
 	t.Run("a table that is gone ends the subscription", func(t *testing.T) {
 		c := open(t, s, false)
 		declare(t, c, "d")
-		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}))(t)
 		l, ended := trial.NewLog(), make(chan error, 1)
 		go func() { ended <- x.Run(t.Context(), l) }()
 		l.WaitReady(t)
@@ -292,18 +290,10 @@ func TestConsuming(t *testing.T) {
 		declare(t, c, "d")
 		x := consume(t, c, driver.ConsumerSpec{Destinations: []string{"d"}}, nil)
 		x.WaitReady(t) // its plans were made while the table was empty
-		if err := x.stop(); err != nil {
-			t.Fatal(err)
-		}
-		l, err := c.cfg.connect(t.Context(), c.run, "plan", s.Address, planning)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.stop())
+		l := must.Get(c.cfg.connect(t.Context(), c.run, "plan", s.Address, planning))(t)
 		defer l.close(t.Context())
-		results, err := l.Exec(t.Context(), `EXPLAIN `+own(c.run, "d").take(100, time.Second, false)).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		results := must.Get(l.Exec(t.Context(), `EXPLAIN `+own(c.run, "d").take(100, time.Second, false)).ReadAll())(t)
 		var plan []string
 		for _, r := range results[0].Rows {
 			plan = append(plan, string(r[0]))

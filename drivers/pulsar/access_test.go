@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // key is the server's key for signing tokens.
@@ -56,9 +57,7 @@ brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.Authenticati
 brokerClientAuthenticationParameters=token:%s
 `, ports[0], ports[1], ports[2], ports[3], cert, certKey, base64.StdEncoding.EncodeToString([]byte(key)), token("admin"))
 	file := filepath.Join(dir, "standalone.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(conf), 0o600))
 	for name, value := range map[string]string{
 		"PULSAR_STANDALONE_CONF": file, "PULSAR_LOG_DIR": dir, "PULSAR_LOG_LEVEL": "warn", "PULSAR_LOG_ROOT_LEVEL": "warn",
 		"PULSAR_MEM": "-Xms64m -Xmx384m -XX:MaxDirectMemorySize=384m", "PULSAR_GC": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "PULSAR_GC_LOG": "-Xlog:disable",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestATopicWaitsForBookies: a newly started broker may not know its bookies yet.
@@ -23,15 +24,9 @@ func TestATopicWaitsForBookies(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	a, err := newAdmin(&Config{Admin: []string{s.Listener.Addr().String()}, Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(newAdmin(&Config{Admin: []string{s.Listener.Addr().String()}, Timeout: 5 * time.Second}))(t)
 	defer a.http.Close()
-	topic, err := parseTopic("public/default", "d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := must.Get(parseTopic("public/default", "d"))(t)
 	if err := a.declare(t.Context(), topic); err != nil || asked != 3 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
@@ -50,21 +45,13 @@ func TestExpiredMessagesAreCounted(t *testing.T) {
 	for _, partitions := range []int{1, 2} {
 		open := open(t, partitions, s.Options, "batching", "no")
 		c := driver.Inside(open).(*conn)
-		at, err := c.topic(t.Context(), "d")
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(c.topic(t.Context(), "d"))(t)
 		evict := backlogQuota{Size: 1 << 20, Seconds: -1, Policy: eviction}
 		set := func(path, name, value string, body any) error {
 			return c.admin.ask(t.Context(), http.MethodPost, at.path+path, url.Values{name: {value}}, body, nil)
 		}
-		if err := errors.Join(set("/messageTTL", "messageTTL", "1", nil), set("/backlogQuota", "backlogQuotaType", "destination_storage", evict)); err != nil {
-			t.Fatal(err)
-		}
-		x, err := open.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(set("/messageTTL", "messageTTL", "1", nil), set("/backlogQuota", "backlogQuotaType", "destination_storage", evict)))
+		x := must.Get(open.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}))(t)
 		t.Cleanup(func() { _ = x.Close(context.Background()) })
 		p, f := trial.Producer(t, open, "d")
 		const n = 20
@@ -74,10 +61,7 @@ func TestExpiredMessagesAreCounted(t *testing.T) {
 		var facts driver.Facts
 		if !trial.Eventually(func() bool {
 			_ = c.admin.ask(t.Context(), http.MethodPost, at.path+"/all_subscription/expireMessages/1", nil, nil, nil)
-			var err error
-			if facts, err = c.Facts(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			facts = must.Get(c.Facts(t.Context()))(t)
 			return len(facts.Discarded) == 1 && facts.Discarded[0].Messages == n
 		}) {
 			t.Errorf("%d partitions: %+v; want %d", partitions, facts.Discarded, n)

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // try opens a Conn with options, after those of a system.
@@ -27,10 +28,7 @@ func try(t *testing.T, run driver.Run, options map[string][]string, more ...stri
 // open opens a Conn, with a topic d that has that many partitions.
 func open(t *testing.T, partitions int, options map[string][]string, more ...string) driver.Conn {
 	t.Helper()
-	c, err := try(t, driver.Run{}, options, more...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(try(t, driver.Run{}, options, more...))(t)
 	trial.Declare(t, c, driver.Destination{Name: "d", Partitions: partitions, Replicas: 1})
 	return c
 }
@@ -140,10 +138,7 @@ func TestSubscriptionTypesDivideMessages(t *testing.T) {
 func TestExclusiveSubscriptionRejectsSecondConsumer(t *testing.T) {
 	c := open(t, 1, servers.Up(t, 1).Options, "subscription-type", exclusive)
 	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}
-	x, err := c.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Consumer(t.Context(), spec))(t)
 	defer func() { _ = x.Close(context.Background()) }()
 	spec.Index = 1
 	for _, c := range []driver.Conn{c, driver.Inside(c)} {
@@ -179,14 +174,8 @@ func TestExistingTopic(t *testing.T) {
 	owner := open(t, 3, s.Options)
 	name := driver.Inside(owner).(*conn).topics.All()["d"].name
 	for _, name := range []string{name, strings.TrimPrefix(name, "persistent://public/default/")} {
-		c, err := try(t, driver.Run{Existing: true}, s.Options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{name}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(try(t, driver.Run{Existing: true}, s.Options))(t)
+		x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{name}}))(t)
 		f := make(trial.Fates, 1)
 		p := trial.Produce(t, c, f, name)
 		p.Publish(t.Context(), &driver.Message{Destination: name, Payload: []byte("m")})
@@ -204,10 +193,7 @@ func TestExistingTopic(t *testing.T) {
 	if left, err := inside.admin.subscriptions(t.Context(), inside.topics.All()["d"]); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	c, err := try(t, driver.Run{Existing: true}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(try(t, driver.Run{Existing: true}, s.Options))(t)
 	for _, name := range []string{"missing", "non-persistent://public/default/x", "persistent://public"} {
 		trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{name}}, name, driver.ErrUnsupported, "")
 	}
@@ -241,9 +227,7 @@ func outlivesABookie(t *testing.T, s *served.System) {
 		t.Fatalf("%d of 100 confirmed", n)
 	}
 	// Order: ZooKeeper, three bookies, two brokers.
-	if err := syscall.Kill(s.Pids[3], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(s.Pids[3], syscall.SIGKILL))
 	if n := put(t, p, fates, 200); n != 200 {
 		t.Errorf("%d of 200 confirmed without a bookie", n)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestPageGuaranteesMatchServers(t *testing.T) {
@@ -67,10 +68,7 @@ func TestPageGuaranteesMatchServers(t *testing.T) {
 
 func mustPlace(t testing.TB, c *conn, destination string) place {
 	t.Helper()
-	p, err := c.place(destination)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.place(destination))(t)
 	return p
 }
 
@@ -171,10 +169,7 @@ func TestAnotherProcessUsesDeclaredTopology(t *testing.T) {
 			delete(o, "management")
 		}
 		there := open(t, run, o)
-		x, err := there.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(there.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}))(t)
 		defer x.Close(t.Context())
 		q := x.(*consumer).queues[0]
 		if k := here.inspect(t.Context(), q); k.kind != quorum || k.replicas != 1 {

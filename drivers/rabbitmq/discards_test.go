@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestQueueRetentionIsReported(t *testing.T) {
@@ -59,10 +61,7 @@ func TestPolicyOfNewQueueIsRead(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	urls, err := plugins.All("management", []string{s.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	urls := must.Get(plugins.All("management", []string{s.URL}))(t)
 	m := newManagement(&Config{}, urls, nil)
 	defer m.Close()
 	got, err := m.discards(t.Context(), "/", "^a$")

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // options returns a server's options plus more: alternating names and values.
@@ -48,28 +49,17 @@ func producerOf(t testing.TB, c *conn, done driver.Completer, destination string
 // by calls do with a channel, as an administrator would.
 func by(t testing.TB, c *conn, do func(*client.Channel) error) {
 	t.Helper()
-	if err := c.ask(t.Context(), do); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.ask(t.Context(), do))
 }
 
 // put creates an object through the management plugin.
 func put(t testing.TB, s *served.System, path string, body map[string]any) {
 	t.Helper()
-	b, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.Options["management"][0]+"/api/"+path, bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(body))(t)
+	q := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPut, s.Options["management"][0]+"/api/"+path, bytes.NewReader(b)))(t)
 	q.SetBasicAuth(rabbitserver.Guest, rabbitserver.Guest)
 	q.Close = true
-	a, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(http.DefaultClient.Do(q))(t)
 	_ = a.Body.Close()
 	if !strings.HasPrefix(a.Status, "20") {
 		t.Fatalf("%s: %s", path, a.Status)

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func sentTo(done driver.Completer, n int) *outlet {
@@ -60,9 +61,7 @@ func TestUnwrittenMessageIsNotCompleted(t *testing.T) {
 	c := open(t, driver.Run{}, options(s, "confirm", "no"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
-	if err := l.Publish(t, p, "d", "first"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Publish(t, p, "d", "first"))
 	o := p.now.Now()
 	o.kill()
 	if err := l.Publish(t, p, "d", "second"); err == nil && p.now.Now() == o {
@@ -85,17 +84,12 @@ func TestConsumerClosedWithoutServerReturnsError(t *testing.T) {
 		<-release
 		return nil
 	}
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(ctx, l) }()
-	if err := l.Publish(t, p, "d", "last"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Publish(t, p, "d", "last"))
 	<-held
 	trial.Must(t, s.KillAndRestart)
 	cancel()

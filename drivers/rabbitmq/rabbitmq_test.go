@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestTooLargeMessageFailsAlone(t *testing.T) {
@@ -48,9 +49,7 @@ func TestFullQueueNacks(t *testing.T) {
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
 	for i := range 3 {
-		if err := l.Publish(t, p, "d", fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Publish(t, p, "d", fmt.Sprint(i)))
 	}
 	// The server decides when the queue is full: it may accept a few more first.
 	var err error
@@ -128,16 +127,11 @@ func TestDeletedQueueEndsConsumerFailsProducer(t *testing.T) {
 	c := open(t, driver.Run{Event: l.Event}, options(s, "reconnect-wait", "5ms"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}))(t)
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(t.Context(), l) }()
 	l.WaitReady(t)
-	if err := c.Delete(t.Context(), driver.Destination{Name: "d"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Delete(t.Context(), driver.Destination{Name: "d"}))
 	if err := <-ended; !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "404 NOT_FOUND") {
 		t.Errorf("Run: %v", err)
 	}

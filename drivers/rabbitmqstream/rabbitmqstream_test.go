@@ -20,6 +20,7 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) *conn {
@@ -98,9 +99,7 @@ func TestPrefetchBoundsUnstoredMessages(t *testing.T) {
 	}
 	p.PublishBatch(t.Context(), ms)
 	for range ms {
-		if err := f.Next(t); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Next(t))
 	}
 	h := halting{trial.NewLog(), 26, make(chan struct{})}
 	let := sync.OnceFunc(func() { close(h.on) })
@@ -128,10 +127,7 @@ func aLeaderDies(t *testing.T, s *served.System) {
 		}
 	}}, s.Options, "dedup", "yes")
 	declared(t, c, 3)
-	to, err := c.where(t.Context(), c.stream("d"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(c.where(t.Context(), c.stream("d")))(t)
 	f := make(trial.Fates, 3000)
 	p := produce(t, c, f)
 	got := consume(t, c, driver.ConsumerSpec{})
@@ -156,9 +152,7 @@ func aLeaderDies(t *testing.T, s *served.System) {
 		}
 	}
 	for range ms {
-		if err := f.Next(t); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Next(t))
 	}
 	if diff := cmp.Diff(want, has(t, got, len(want))); diff != "" {
 		t.Errorf("(-sent +received):\n%s", diff)
@@ -187,9 +181,7 @@ func TestAnEntryOfManyMessages(t *testing.T) {
 			}
 			p.PublishBatch(t.Context(), ms)
 			for range ms {
-				if err := f.Next(t); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, f.Next(t))
 			}
 			got := has(t, consume(t, c, driver.ConsumerSpec{}), len(want))
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -247,10 +239,7 @@ func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
 	theirs := open(t, driver.Run{ID: "theirs"}, s.Options).stream("d")
 	for _, durable := range []bool{false, true} {
 		c := open(t, driver.Run{Existing: true}, s.Options)
-		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "mine", Destinations: []string{theirs}, Durable: durable})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "mine", Destinations: []string{theirs}, Durable: durable}))(t)
 		f := make(trial.Fates, 1)
 		p := trial.Produce(t, c, f, theirs)
 		p.Publish(t.Context(), &driver.Message{Destination: theirs, Payload: []byte("hello")})
@@ -278,10 +267,7 @@ func TestPublishKeepsToItsBudget(t *testing.T) {
 	done := make(trial.Fates, 1)
 	p := &producer{Outgoing: blocking.NewOutgoing(done), conn: &conn{}}
 	o := newOutlet(p, "s", defaultFrame)
-	var err error
-	if p.targets, err = driver.NewTargets([]string{"d"}, func(string) (*outlet, error) { return o, nil }); err != nil {
-		t.Fatal(err)
-	}
+	p.targets = must.Get(driver.NewTargets([]string{"d"}, func(string) (*outlet, error) { return o, nil }))(t)
 	m := &driver.Message{Destination: "d", Payload: make([]byte, 64)}
 	n := testing.AllocsPerRun(1000, func() {
 		p.Publish(t.Context(), m)

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // parts is the partition count of the tests' destination: two for each of three masters.
@@ -133,9 +134,7 @@ func TestACluster(t *testing.T) {
 				for pair := range slices.Chunk(ms, 2) {
 					p.(driver.BatchProducer).PublishBatch(within(t), pair)
 				}
-				if err := p.Flush(within(t)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, p.Flush(within(t)))
 			}
 			eventually(t, "all arrive", func() bool { return len(sink.Distinct()) == len(ms) })
 			if n := len(f.Confirmed()); n != len(ms) {
@@ -183,13 +182,8 @@ func TestACluster(t *testing.T) {
 		c := clustered(t, s, driver.Run{ID: "own"}, nil)
 		names := []string{"one", "two", "three"}
 		for _, name := range names {
-			link, err := c.at(within(t), name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := link.Do(within(t), "xadd", name, "*", "p", name).Err(); err != nil {
-				t.Fatal(err)
-			}
+			link := must.Get(c.at(within(t), name))(t)
+			must.Do(t, link.Do(within(t), "xadd", name, "*", "p", name).Err())
 			t.Cleanup(func() { _ = link.Unlink(context.Background(), name).Err() })
 		}
 		e := clustered(t, s, driver.Run{ID: "own", Existing: true}, nil)
@@ -211,16 +205,12 @@ func TestACluster(t *testing.T) {
 			}
 			for _, r := range slots {
 				if r.Nodes[0].Addr == master {
-					if err := raw(t, r.Nodes[1].Addr).ClusterFailover(within(t)).Err(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, raw(t, r.Nodes[1].Addr).ClusterFailover(within(t)).Err())
 				}
 			}
 		}},
 		{"loses nothing that was replicated when a master is killed", func(t *testing.T, _ *conn, master string) {
-			if err := syscall.Kill(s.Pids[slices.Index(s.Address, master)], syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Kill(s.Pids[slices.Index(s.Address, master)], syscall.SIGKILL))
 		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -228,10 +218,7 @@ func TestACluster(t *testing.T) {
 			c := clustered(t, s, driver.Run{ID: "f", Event: func(kind, text string) { events <- kind + " " + text }},
 				map[string]string{"wait-replicas": "1", "wait-timeout": "200ms", "claim-after": "500ms"})
 			declareParts(t, c)
-			keys, err := c.streams(within(t), "d")
-			if err != nil {
-				t.Fatal(err)
-			}
+			keys := must.Get(c.streams(within(t), "d"))(t)
 			master := c.cluster.Master(redisconn.Slot(keys[0]))
 			f, sink := trial.NewLog(), &partitions{Log: trial.NewLog(), of: map[int32]int{}, keys: map[string]map[int32]bool{}}
 			stop := consumeWith(t, c, driver.ConsumerSpec{}, sink.Log, sink)
@@ -301,9 +288,7 @@ func TestClusterGuaranteePrediction(t *testing.T) {
 		cfg := newConfig()
 		cfg.Cluster = true
 		for name, value := range x.options {
-			if err := driver.SetOption(cfg, name, value); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, driver.SetOption(cfg, name, value))
 		}
 		if got, _ := Definition().PredictGuarantee(cfg, driver.Servers{Nodes: x.nodes, Replicas: 1}); got != x.want {
 			t.Errorf("%d nodes with %v: %v, want %v", x.nodes, x.options, got, x.want)

@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) {
@@ -68,10 +69,7 @@ func TestConformance(t *testing.T) {
 			maps.Copy(options, s.Options)
 			maps.Copy(options, run.options)
 			def := Definition()
-			cfg, err := trial.Configure(def, options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := must.Get(trial.Configure(def, options))(t)
 			var kill func() func() error
 			if run.nodes == 1 && run.with.Settings["appendonly"] == "yes" { // otherwise the streams go with the server
 				kill = s.Kill

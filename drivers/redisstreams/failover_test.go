@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestTheNextMasterIsFound lets another server replace the master, which is gone or continues as a
@@ -17,9 +18,7 @@ func TestTheNextMasterIsFound(t *testing.T) {
 		trial.Must(t, first.Kill)
 	}
 	demoted := func(t *testing.T, first, second *redistest.Server) {
-		if err := raw(t, first.Address).ReplicaOf(within(t), "127.0.0.1", strconv.Itoa(second.Port)).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, raw(t, first.Address).ReplicaOf(within(t), "127.0.0.1", strconv.Itoa(second.Port)).Err())
 	}
 	single := func(p driver.Producer, m *driver.Message) { p.Publish(context.Background(), m) }
 	batch := func(p driver.Producer, m *driver.Message) {
@@ -60,9 +59,7 @@ func TestTheNextMasterIsFound(t *testing.T) {
 				n, err := raw(t, second.Address).XLen(within(t), "weir:r:d").Result()
 				return err == nil && int(n) >= 10
 			})
-			if err := raw(t, second.Address).ReplicaOf(within(t), "NO", "ONE").Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, raw(t, second.Address).ReplicaOf(within(t), "NO", "ONE").Err())
 			x.replace(t, first, second)
 			had := len(f.Confirmed())
 			send("after", func() bool { return len(f.Confirmed()) >= had+10 })

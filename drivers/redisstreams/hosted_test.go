@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestAHostedService uses a server with TLS and a single user, from an access list, without
@@ -18,9 +19,7 @@ func TestAHostedService(t *testing.T) {
 	cert, key := trial.Certificate(t)
 	other, _ := trial.Certificate(t)
 	users := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(users, []byte("user default off\nuser weir on >secret ~* &* +@all -@admin\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(users, []byte("user default off\nuser weir on >secret ~* &* +@all -@admin\n"), 0o600))
 	port := redistest.FreePort(t)
 	redistest.Start(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert,
 		"--tls-auth-clients", "no", "--aclfile", users)

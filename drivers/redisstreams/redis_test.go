@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // look returns f's result, called under the lock.
@@ -87,9 +88,7 @@ func publish(t *testing.T, p driver.Producer, ms []*driver.Message) {
 	for _, m := range ms {
 		p.Publish(within(t), m)
 	}
-	if err := p.Flush(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Flush(within(t)))
 }
 
 func TestLostGroupsEndSubscription(t *testing.T) {
@@ -99,9 +98,7 @@ func TestLostGroupsEndSubscription(t *testing.T) {
 	sink, f := trial.NewLog(), trial.NewLog()
 	stop := consume(t, c, driver.ConsumerSpec{}, sink)
 	p := produce(t, c, f)
-	if err := c.link.FlushAll(within(t)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.link.FlushAll(within(t)).Err())
 	m := messages("m", 1)
 	publish(t, p, m)
 	if err := f.Done[string(m[0].Payload)]; !errors.Is(err, driver.ErrUnsupported) {
@@ -121,10 +118,7 @@ func TestDeadConsumersEntriesAreClaimed(t *testing.T) {
 			declare(t, c)
 			p := produce(t, c, trial.NewLog())
 			lost := refusing(func(driver.Delivery) bool { return true })
-			first, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle})
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := must.Get(c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle}))(t)
 			_ = first.Close(within(t))
 			stop := consume(t, c, driver.ConsumerSpec{Settle: settle}, lost)
 			ms := messages("m", 50)
@@ -136,9 +130,7 @@ func TestDeadConsumersEntriesAreClaimed(t *testing.T) {
 			if n, err := c.Backlog(within(t), "s", []string{"d"}); err != nil || n != 50 {
 				t.Errorf("the backlog is %d, %v", n, err)
 			}
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stop())
 			sink := trial.NewLog()
 			consume(t, c, driver.ConsumerSpec{Index: 1, Settle: settle}, sink)
 			eventually(t, "all are claimed", func() bool { return len(sink.Distinct()) == 50 })
@@ -160,10 +152,7 @@ func TestPrefetchBoundsUnackedMessages(t *testing.T) {
 	p := produce(t, c, trial.NewLog())
 	var most int
 	sink := trial.NewLog()
-	x, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: 7}))(t)
 	_ = x.Close(within(t))
 	publish(t, p, messages("m", 100))
 	sink.OnDeliver = func([]driver.Delivery) error {
@@ -191,9 +180,7 @@ func TestTooFewReplicasFailAMessage(t *testing.T) {
 	ms := messages("m", 3)
 	publish(t, p, ms[:2])
 	p.(driver.BatchProducer).PublishBatch(within(t), ms[2:])
-	if err := p.Flush(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Flush(within(t)))
 	for _, m := range ms {
 		if err := f.Done[string(m.Payload)]; !errors.Is(err, driver.ErrTimeout) {
 			t.Errorf("%s completed with: %v", m.Payload, err)
@@ -206,12 +193,8 @@ func TestExistingStreamsAreUsedAndPreserved(t *testing.T) {
 	r := redis.NewClient(&redis.Options{Addr: s.Address})
 	defer func() { _ = r.Close() }()
 	ctx := within(t)
-	if err := r.XAdd(ctx, &redis.XAddArgs{Stream: "d", Values: []string{"other", "field"}}).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Set(ctx, "text", "x", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.XAdd(ctx, &redis.XAddArgs{Stream: "d", Values: []string{"other", "field"}}).Err())
+	must.Do(t, r.Set(ctx, "text", "x", 0).Err())
 	c := open(t, driver.Run{ID: "r", Existing: true}, s.Address, nil)
 	for name, want := range map[string]string{"nowhere": "there is no stream of this name", "text": "the key is a string, no stream"} {
 		trial.NoProducer(t, c, driver.ProducerSpec{Destinations: []string{name}}, "a producer to "+name, driver.ErrUnsupported, want)
@@ -257,9 +240,7 @@ func TestMaxLenCutsTheOldest(t *testing.T) {
 func TestDeclareOnNonStreamKeyFails(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
-	if err := c.link.Set(within(t), "weir:r:d", "x", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.link.Set(within(t), "weir:r:d", "x", 0).Err())
 	err := c.Declare(within(t), trial.Plain("d"))
 	if !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("Declare: %v", err)
@@ -280,9 +261,7 @@ func TestTheGuaranteeFollowsTheRunningServer(t *testing.T) {
 		{[2]string{"appendfsync", "always"}, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
 		{[2]string{"no-appendfsync-on-rewrite", "yes"}, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
 	} {
-		if err := c.link.ConfigSet(ctx, step.set[0], step.set[1]).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.link.ConfigSet(ctx, step.set[0], step.set[1]).Err())
 		f := trial.Facts(t, c)
 		if d := cmp.Diff(step.want, f.Confirms); d != "" {
 			t.Errorf("with %s: %s", step.set, d)

@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // servers runs f on the systems for tests of positions and resuming.
@@ -31,14 +32,9 @@ func servers(t *testing.T, f func(t *testing.T, address string)) {
 // stream creates stream d with entries m0 to m<n-1>, and returns their IDs.
 func stream(t *testing.T, r *redis.Client, n int) (ids []string) {
 	t.Helper()
-	if err := r.Del(within(t), "d").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Del(within(t), "d").Err())
 	for i := range n {
-		id, err := r.XAdd(within(t), &redis.XAddArgs{Stream: "d", Values: []string{fieldPayload, entry(i)}}).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(r.XAdd(within(t), &redis.XAddArgs{Stream: "d", Values: []string{fieldPayload, entry(i)}}).Result())(t)
 		ids = append(ids, id)
 	}
 	return ids
@@ -67,12 +63,9 @@ func TestBacklogOfGroupStartingMidStream(t *testing.T) {
 		r := raw(t, address)
 		ids := stream(t, r, 10)
 		c := open(t, driver.Run{ID: "r", Existing: true}, address, nil)
-		x, err := c.Consumer(within(t), driver.ConsumerSpec{
+		x := must.Get(c.Consumer(within(t), driver.ConsumerSpec{
 			Subscription: "s", Destinations: []string{"d"}, From: driver.Position{At: driver.AtOffset, Offset: ids[4]},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		defer func() { _ = x.Close(context.Background()) }()
 		if n, err := c.Backlog(within(t), "s", []string{"d"}); err != nil || n != 6 {
 			t.Errorf("the backlog is %d, %v", n, err)
@@ -89,9 +82,7 @@ func TestBacklogExcludesTrimmedEntries(t *testing.T) {
 		p := produce(t, c, trial.NewLog())
 		publish(t, p, messages("read", 1))
 		eventually(t, "the first arrives", func() bool { return len(sink.Distinct()) == 1 })
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stop())
 		publish(t, p, messages("m", 50))
 		if n, err := c.Backlog(within(t), "s", []string{"d"}); err != nil || n != 5 {
 			t.Errorf("the backlog is %d, %v", n, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // member runs a consumer of durable group g on stream d.
@@ -34,9 +35,7 @@ func TestDurableGroupResumesAtLastAck(t *testing.T) {
 			t.Run(settle.String(), func(t *testing.T) {
 				r := raw(t, address)
 				ids := stream(t, r, 30)
-				if err := r.XGroupCreate(within(t), "d", "s", "0").Err(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.XGroupCreate(within(t), "d", "s", "0").Err())
 				// Two consumers of an earlier run took ten entries each; three of the first's were
 				// acknowledged.
 				for _, index := range []string{"0", "5"} {
@@ -47,9 +46,7 @@ func TestDurableGroupResumesAtLastAck(t *testing.T) {
 						t.Fatalf("reading: %v, %v", got, err)
 					}
 				}
-				if err := r.XAck(within(t), "d", "s", ids[:3]...).Err(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.XAck(within(t), "d", "s", ids[:3]...).Err())
 				again := durably(t, "a", address)
 				sink := trial.NewLog()
 				// Existing messages are kept, regardless of From.
@@ -96,9 +93,7 @@ func TestLiveConsumersEntriesAreNotClaimed(t *testing.T) {
 			left, err := r.XInfoGroups(within(t), "d").Result()
 			return err == nil && left[0].Lag == 0
 		})
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stop())
 		if got := sink.Distinct(); slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "m") }) {
 			t.Errorf("consumer %d took what another holds: %v", index, got)
 		}
@@ -108,9 +103,7 @@ func TestLiveConsumersEntriesAreNotClaimed(t *testing.T) {
 func TestDurableGroupOnNonStreamKeyFails(t *testing.T) {
 	s := redistest.Start(t)
 	r := raw(t, s.Address)
-	if err := r.Set(within(t), "d", "x", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Set(within(t), "d", "x", 0).Err())
 	c := durably(t, "a", s.Address)
 	x, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Durable: true})
 	if err == nil {
@@ -127,10 +120,7 @@ func TestADurableGroupMayHaveAnyName(t *testing.T) {
 	stream(t, r, 3)
 	const name = "größe of\nall"
 	c := durably(t, "a", s.Address)
-	x, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: name, Destinations: []string{"d"}, Durable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Consumer(within(t), driver.ConsumerSpec{Subscription: name, Destinations: []string{"d"}, Durable: true}))(t)
 	_ = x.Close(within(t))
 	if groups, err := r.XInfoGroups(within(t), "d").Result(); err != nil || len(groups) != 1 || groups[0].Name != name {
 		t.Errorf("groups: %v, %v", groups, err)

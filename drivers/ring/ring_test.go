@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // variants runs f on every kind of queue.
@@ -87,9 +88,7 @@ func TestFullRingHoldsCapacityInOrder(t *testing.T) {
 			buf := make([]byte, 8)
 			for round := range 3 { // across the wraparound
 				for i := range 4 {
-					if err := q.Put(t.Context(), []byte{byte(i)}); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, q.Put(t.Context(), []byte{byte(i)}))
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				if err := q.Put(ctx, []byte{9}); !errors.Is(err, context.DeadlineExceeded) {

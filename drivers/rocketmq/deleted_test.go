@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // updateConfig is the request that changes settings of a running broker.
@@ -20,32 +21,25 @@ func TestDeletedMessagesAreCounted(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	open := trial.Declared(t, Definition(), s.Options)
 	c := driver.Inside(open).(*conn)
-	if err := c.everyMaster(t.Context(), func(ctx context.Context, l *line) error {
+	must.Do(t, c.everyMaster(t.Context(), func(ctx context.Context, l *line) error {
 		var hours []string
 		for h := range 24 {
 			hours = append(hours, fmt.Sprintf("%02d", h))
 		}
 		_, _, err := l.ask(ctx, updateConfig, nil, []byte(reserved+"=0\ndeleteWhen="+strings.Join(hours, ";")+"\n"))
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	p, f := trial.Producer(t, open, "d")
 	const n, size = 1500, 64 << 10 // one file of 64 MiB is full
 	for range n / 10 {
 		trial.Publish(t, p, 10, size)
 		for range 10 {
-			if err := f.Next(t); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.Next(t))
 		}
 	}
 	var facts driver.Facts
 	if !trial.Eventually(func() bool {
-		var err error
-		if facts, err = open.Facts(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		facts = must.Get(open.Facts(t.Context()))(t)
 		return len(facts.Discarded) == 1 && facts.Discarded[0].Messages > 0
 	}) {
 		t.Fatalf("%+v; want messages of a file", facts.Discarded)

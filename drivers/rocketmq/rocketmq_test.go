@@ -25,6 +25,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/inflight"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // spec describes a consumer of "d".
@@ -124,10 +125,7 @@ func TestBrokerJSONWithNumericKeysParses(t *testing.T) {
 // TestUnstartedConsumerCloses: the client's own shutdown would panic.
 func TestUnstartedConsumerCloses(t *testing.T) {
 	c := trial.Declared(t, Definition(), servers.Up(t, 1).Options)
-	x, err := c.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Consumer(t.Context(), spec))(t)
 	if err := x.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -163,10 +161,7 @@ func TestServerWithAuthentication(t *testing.T) {
 		t.Fatalf("%d of 10 confirmed, %d received", n, len(x.Got))
 	}
 
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
+	resume := must.Get(s.Stall())(t)
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("stalled")})
 	if err := fates.Next(t); !errors.Is(err, driver.ErrTimeout) {
 		t.Errorf("while the server stands still: %v", err)
@@ -183,9 +178,7 @@ func TestServerWithAuthentication(t *testing.T) {
 	if err := fates.Next(t); !errors.Is(err, driver.ErrTimeout) && !errors.Is(err, driver.ErrDisconnected) {
 		t.Errorf("when the server was killed: %v", err)
 	}
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Restart())
 	x.Lock()
 	before := len(x.Got)
 	x.Unlock()
@@ -228,15 +221,10 @@ func TestABrokerWaitsForItsFirstMetrics(t *testing.T) {
 func TestThreePairsStoreEachMessageTwice(t *testing.T) {
 	def := Definition()
 	s := served.Up(t, def, 6, served.With{Settings: map[string]string{"replication": "sync", "flush": "sync"}})
-	c, err := trial.Open(t, def, driver.Run{}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(trial.Open(t, def, driver.Run{}, s.Options))(t)
 	defer func() { _ = c.Close(context.Background()) }()
 	d := driver.Destination{Name: "d", Partitions: 4, Replicas: 1}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Declare(t.Context(), d))
 	defer func() { _ = c.Delete(context.Background(), d) }()
 	f, err := c.Facts(t.Context())
 	if want := (driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}); err != nil || f.Confirms != want || f.Nodes != 6 {
@@ -289,11 +277,7 @@ func TestAStuckTopicDelaysNoOther(t *testing.T) {
 	done := make(completions, 20)
 	s := &stuck{topic: "held", release: make(chan struct{})}
 	p := &producer{client: s, Set: inflight.New[*driver.Message](done)}
-	var err error
-	p.topics, err = driver.NewTargets([]string{"held", "free"}, func(d string) (*topic, error) { return &topic{d, fifo.New[*slot]()}, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.topics = must.Get(driver.NewTargets([]string{"held", "free"}, func(d string) (*topic, error) { return &topic{d, fifo.New[*slot]()}, nil }))(t)
 	p.start()
 	for range 5 {
 		p.Publish(t.Context(), &driver.Message{Destination: "held"})

@@ -20,6 +20,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // open connects, declares destination d unless the run's exist, and deletes it at the end.
@@ -80,20 +81,13 @@ func TestPayloadsInBodies(t *testing.T) {
 		all[i] = byte(i)
 	}
 	largest := strings.Repeat("x", sizeMost/4*3)
-	if err := put(t, p, f, message("d", "", string(all)), message("d", "", largest)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(t, p, f, message("d", "", string(all)), message("d", "", largest)))
 	if err := put(t, p, f, message("d", "", largest+"x")); !errors.Is(err, driver.ErrTooLarge) {
 		t.Errorf("a larger one: %v", err)
 	}
 	k := driver.Inside(c).(*conn)
-	q, err := k.queue(t.Context(), "d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.link.SendMessage(t.Context(), &client.SendMessageInput{QueueUrl: q.url, MessageBody: aws.String("plain text")}); err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(k.queue(t.Context(), "d"))(t)
+	must.Get(k.link.SendMessage(t.Context(), &client.SendMessageInput{QueueUrl: q.url, MessageBody: aws.String("plain text")}))(t)
 	r := trial.NewLog()
 	consume(t, c, "d", r)
 	want := map[string]bool{string(all): true, largest: true, "plain text": true}
@@ -135,9 +129,7 @@ func TestFIFOQueueBlocksGroup(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "group"}, s.Options, "queue", fifo, "receivers", "1")
 	p, f := produce(t, c, "d")
-	if err := put(t, p, f, message("d", "a", "a1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(t, p, f, message("d", "a", "a1")))
 	ctx, release := context.WithCancel(t.Context())
 	var held atomic.Bool
 	first, second := trial.Hearing(func() {
@@ -149,9 +141,7 @@ func TestFIFOQueueBlocksGroup(t *testing.T) {
 	if !trial.Eventually(held.Load) {
 		t.Fatal("nothing came")
 	}
-	if err := put(t, p, f, message("d", "a", "a2"), message("d", "b", "b1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(t, p, f, message("d", "a", "a2"), message("d", "b", "b1")))
 	consume(t, c, "d", second)
 	trial.Eventually(func() bool { got, _ := has(second); return len(got) > 0 })
 	if got, _ := has(second); len(got) != 1 || got[0] != "b1" {
@@ -178,9 +168,7 @@ func TestVisibilityTimeout(t *testing.T) {
 	})
 	consume(t, c, "d", slow)
 	p, f := produce(t, c, "d")
-	if err := put(t, p, f, message("d", "", "slow")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(t, p, f, message("d", "", "slow")))
 	if !trial.Eventually(held.Load) {
 		t.Fatal("nothing came")
 	}
@@ -214,15 +202,11 @@ func TestEndedLongPollLosesNoMessages(t *testing.T) {
 	for range 3 {
 		first := trial.NewLog()
 		end := consume(t, c, "d", first)
-		if err := put(t, p, f, message("d", "", "x")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, put(t, p, f, message("d", "", "x")))
 		trial.Eventually(func() bool { got, _ := has(first); return len(got) > 0 })
 		ended := make(chan error)
 		go func() { ended <- end() }()
-		if err := put(t, p, f, message("d", "", "y")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, put(t, p, f, message("d", "", "y")))
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -266,9 +250,7 @@ func TestBatchesOfTen(t *testing.T) {
 			for i := range ms {
 				ms[i] = message("d", "", text)
 			}
-			if err := put(t, p, f, ms...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, put(t, p, f, ms...))
 			if n := calls.Load(); n != int64(test.want) {
 				t.Errorf("%d calls, want %d", n, test.want)
 			}
@@ -284,9 +266,7 @@ func TestARestartedServerForgets(t *testing.T) {
 	p, f := produce(t, c, "d")
 	r := trial.NewLog()
 	end := consume(t, c, "d", r)
-	if err := put(t, p, f, message("d", "", "before")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, put(t, p, f, message("d", "", "before")))
 	trial.Eventually(func() bool { got, _ := has(r); return len(got) > 0 })
 	trial.Must(t, s.Restart)
 	if err := put(t, p, f, message("d", "", "after")); !errors.Is(err, driver.ErrUnsupported) && !errors.Is(err, driver.ErrDisconnected) {
@@ -369,10 +349,7 @@ func TestExistingQueues(t *testing.T) {
 		if strings.HasSuffix(name, suffix) {
 			in.Attributes["FifoQueue"] = "true"
 		}
-		q, err := k.link.CreateQueue(t.Context(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(k.link.CreateQueue(t.Context(), in))(t)
 		p, f := produce(t, c, name)
 		r := trial.NewLog()
 		consume(t, c, name, r)

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/sockets"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,10 +53,7 @@ type server struct {
 
 func serve(t *testing.T) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &server{t: t, l: l, open: map[net.Conn]bool{}}
 	s.serving.Go(func() { s.accept(l) })
 	t.Cleanup(s.close)
@@ -123,10 +121,7 @@ func (s *server) plan(limit time.Duration, events chan string) Plan[*client] {
 
 func keep(t *testing.T, p Plan[*client]) *Keeper[*client] {
 	t.Helper()
-	k, err := Open(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(Open(t.Context(), p))(t)
 	t.Cleanup(k.Close)
 	return k
 }
@@ -167,9 +162,7 @@ func TestLostConnectionIsReopenedAndReported(t *testing.T) {
 	if err := k.Do(t.Context(), saying("end")); !errors.Is(err, driver.ErrDisconnected) {
 		t.Errorf("%v", err)
 	}
-	if err := k.Await(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Await(t.Context()))
 	if err := k.Do(t.Context(), saying("a")); err != nil {
 		t.Error(err)
 	}
@@ -257,13 +250,9 @@ func TestCanceledContextDoesNotAffectLaterCalls(t *testing.T) {
 	k := keep(t, serve(t).plan(time.Minute, events))
 	for range 50 {
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := k.Do(ctx, saying("a")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Do(ctx, saying("a")))
 		cancel()
-		if err := k.Do(t.Context(), saying("b")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Do(t.Context(), saying("b")))
 	}
 	if len(events) > 0 {
 		t.Errorf("told: %s", <-events)

@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/local"
 	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/drivers/ring"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,13 +28,8 @@ func each(t *testing.T, f func(t *testing.T, conn driver.Conn)) {
 		t.Run(def.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := def.New()
-				if err := driver.SetOption(cfg, "capacity", "4"); err != nil {
-					t.Fatal(err)
-				}
-				conn, err := driver.Open(t.Context(), def, cfg, driver.Run{ID: "r"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, driver.SetOption(cfg, "capacity", "4"))
+				conn := must.Get(driver.Open(t.Context(), def, cfg, driver.Run{ID: "r"}))(t)
 				f(t, conn)
 				if err := conn.Close(t.Context()); err != nil {
 					t.Error(err)
@@ -75,13 +71,8 @@ func none(names ...string) driver.ConsumerSpec {
 func TestAConsumerServesSeveralDestinations(t *testing.T) {
 	each(t, func(t *testing.T, conn driver.Conn) {
 		names, ds := destinations(3)
-		if err := conn.Declare(t.Context(), ds...); err != nil {
-			t.Fatal(err)
-		}
-		c, err := conn.Consumer(t.Context(), none(names...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Declare(t.Context(), ds...))
+		c := must.Get(conn.Consumer(t.Context(), none(names...)))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var alone sync.Mutex
 		s := trial.NewLog()
@@ -115,24 +106,14 @@ func TestAConsumerServesSeveralDestinations(t *testing.T) {
 func TestDeletingDestinationWakesWaiters(t *testing.T) {
 	each(t, func(t *testing.T, conn driver.Conn) {
 		names, ds := destinations(2)
-		if err := conn.Declare(t.Context(), ds...); err != nil {
-			t.Fatal(err)
-		}
-		c, err := conn.Consumer(t.Context(), none(names...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Declare(t.Context(), ds...))
+		c := must.Get(conn.Consumer(t.Context(), none(names...)))(t)
 		ended := make(chan error, 1)
 		go func() { ended <- c.Run(t.Context(), trial.NewLog()) }()
 		// Another subscription without a reader blocks a publisher.
-		if _, err := conn.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "idle", Destinations: names, Settle: driver.SettleNone}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(conn.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "idle", Destinations: names, Settle: driver.SettleNone}))(t)
 		f := trial.NewLog()
-		p, err := conn.Producer(t.Context(), driver.ProducerSpec{}, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(conn.Producer(t.Context(), driver.ProducerSpec{}, f))(t)
 		published := make(chan struct{})
 		go func() {
 			defer close(published)
@@ -141,9 +122,7 @@ func TestDeletingDestinationWakesWaiters(t *testing.T) {
 			}
 		}()
 		pause()
-		if err := conn.Delete(t.Context(), ds[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Delete(t.Context(), ds[0]))
 		<-published
 		if err := last(f); !errors.Is(err, local.ErrGone) {
 			t.Errorf("the blocked message completed with %v", err)
@@ -159,9 +138,7 @@ func TestDeletingDestinationWakesWaiters(t *testing.T) {
 		if err := last(f); err != nil {
 			t.Errorf("a message to the other destination: %v", err)
 		}
-		if err := conn.Declare(t.Context(), ds[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Declare(t.Context(), ds[0]))
 		p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
 		if err := last(f); err != nil {
 			t.Errorf("a message to the destination made again: %v", err)
@@ -172,16 +149,12 @@ func TestDeletingDestinationWakesWaiters(t *testing.T) {
 func TestADestinationWithoutSubscriptionsDiscards(t *testing.T) {
 	each(t, func(t *testing.T, conn driver.Conn) {
 		names, ds := destinations(1)
-		if err := conn.Declare(t.Context(), ds...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Declare(t.Context(), ds...))
 		f := trial.NewLog()
 		p := trial.Produce(t, conn, f, names...)
 		for range 100 { // of capacity 4
 			p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
-			if err := last(f); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, last(f))
 		}
 	})
 }
@@ -192,24 +165,17 @@ func TestUndeclaredDestinationIsRejected(t *testing.T) {
 			t.Error("a consumer of a destination that was not declared")
 		}
 		f := trial.NewLog()
-		p, err := conn.Producer(t.Context(), driver.ProducerSpec{}, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(conn.Producer(t.Context(), driver.ProducerSpec{}, f))(t)
 		p.Publish(t.Context(), &driver.Message{Destination: "nowhere"})
 		if last(f) == nil {
 			t.Error("a message to a destination that was not declared was confirmed")
 		}
-		if err := p.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Close(t.Context()))
 		p.Publish(t.Context(), &driver.Message{Destination: "nowhere"})
 		if err := last(f); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
-		if err := conn.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Close(t.Context()))
 		_, ds := destinations(1)
 		if err := conn.Declare(t.Context(), ds...); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("Declare after Close: %v", err)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
@@ -28,15 +29,9 @@ func run(t *testing.T) string {
 
 func TestConnect(t *testing.T) {
 	address := run(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close() // accepts connections, but sends nothing
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	nobody := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	_ = nobody.Close()
 	for _, c := range []struct {
 		name, address  string
@@ -57,9 +52,7 @@ func TestConnect(t *testing.T) {
 			o := Defaults()
 			o.Address, o.User = []string{c.address}, c.user
 			o.Password, o.Token = driver.NewSecret(c.password, ""), driver.NewSecret(c.token, "")
-			if err := o.Validate(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, o.Validate())
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			link, err := Connect(ctx, &o, driver.Run{ID: "t"}, "test", Events{})
@@ -92,10 +85,7 @@ func TestConnect(t *testing.T) {
 }
 
 func TestConnectEndsWithItsContext(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close() // accepts connections, but sends nothing
 	o := Defaults()
 	o.Address = []string{l.Addr().String()}
@@ -112,10 +102,7 @@ func TestEpochTellsConnectionsApart(t *testing.T) {
 	o.ReconnectWait = time.Millisecond
 	lost, back := make(chan error, 1), make(chan string, 1)
 	run := driver.Run{ID: "t", Event: func(kind, text string) { back <- kind + ": " + text }}
-	link, err := Connect(t.Context(), &o, run, "producer 0", Events{Lost: func(err error) { lost <- err }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := must.Get(Connect(t.Context(), &o, run, "producer 0", Events{Lost: func(err error) { lost <- err }}))(t)
 	defer func() { _ = link.Close(context.Background()) }()
 	first := link.Epoch()
 	if !link.Up() {
@@ -285,10 +272,7 @@ func TestUserSubjects(t *testing.T) {
 func TestSizeIsCheckedAgainstTheServer(t *testing.T) {
 	o := Defaults()
 	o.Address, o.User, o.Password = []string{run(t)}, "ann", driver.NewSecret("right", "")
-	link, err := Connect(t.Context(), &o, driver.Run{ID: "t"}, "test", Events{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := must.Get(Connect(t.Context(), &o, driver.Run{ID: "t"}, "test", Events{}))(t)
 	defer func() { _ = link.Close(context.Background()) }()
 	most := int(link.MaxPayload())
 	for largest, fits := range map[int]bool{0: true, 1: true, most: true, most + 1: false, 2 * most: false} {

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // TestALateReplyEndsNoOtherRequest sends two replies to one request, the first not marked as the
@@ -62,34 +63,23 @@ func asking(t *testing.T, only func(*nats.Msg) bool) (take func(request string) 
 	t.Helper()
 	o := Defaults()
 	o.Address, o.User, o.Password = []string{run(t)}, "ann", driver.NewSecret("right", "")
-	link, err := Connect(t.Context(), &o, driver.Run{ID: "t"}, "producer 0", Events{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := must.Get(Connect(t.Context(), &o, driver.Run{ID: "t"}, "producer 0", Events{}))(t)
 	t.Cleanup(func() { _ = link.Close(context.Background()) })
 	ends := make(chan end, 10)
-	r, err := NewReplies(link, 1, time.Minute, func(request string, m *nats.Msg, err error) {
+	r := must.Get(NewReplies(link, 1, time.Minute, func(request string, m *nats.Msg, err error) {
 		if err == nil {
 			ends <- end{request, string(m.Data)}
 		}
-	}, only)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, only))(t)
 	t.Cleanup(r.Close)
 	take = func(request string) string {
 		t.Helper()
-		reply, _, err := r.Take(t.Context(), request, link.Epoch())
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply, _ := must.Two(r.Take(t.Context(), request, link.Epoch()))(t)
 		return reply
 	}
 	answer = func(to, text string) {
 		t.Helper()
-		if err := link.Publish(to, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, link.Publish(to, []byte(text)))
 	}
 	return take, answer, ends
 }

@@ -10,16 +10,14 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
 // runTLS starts a TLS server in the test process that requires client certificates.
 func runTLS(t *testing.T, cert, key, client string) string {
 	t.Helper()
-	config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: client, Verify: true, Timeout: 60})
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: client, Verify: true, Timeout: 60}))(t)
 	config.MinVersion = tls.VersionTLS12
 	return natsdtest.Start(t, func(o *server.Options) {
 		o.TLS, o.TLSVerify, o.TLSConfig, o.TLSTimeout = true, true, config, 60

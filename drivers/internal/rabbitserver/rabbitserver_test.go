@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // recipes parses all recipes, by name.
@@ -14,10 +15,7 @@ func recipes(t *testing.T) map[string]*broker.Recipe {
 	t.Helper()
 	all := map[string]*broker.Recipe{}
 	for _, source := range []string{Recipe(), Three(), Streams()} {
-		rs, err := broker.ParseRecipes("recipe.yaml", []byte(source))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rs := must.Get(broker.ParseRecipes("recipe.yaml", []byte(source)))(t)
 		for _, r := range rs {
 			all[r.Name] = r
 		}
@@ -46,10 +44,7 @@ func TestRecipesParse(t *testing.T) {
 func TestNodesJoinFirstNode(t *testing.T) {
 	listed := regexp.MustCompile(`classic_config\.nodes\.(\d)`)
 	for name, r := range recipes(t) {
-		c, err := broker.Compose(r, 3, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(broker.Compose(r, 3, nil))(t)
 		var got []string
 		for _, m := range listed.FindAllSubmatch(c.File, -1) {
 			got = append(got, string(m[1]))

@@ -7,16 +7,14 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestServerAtClientLimitIsReported(t *testing.T) {
 	s := redistest.Start(t, "--maxclients", "1")
 	o := Defaults()
 	o.Address = []string{s.Address}
-	first, err := Open(within(t), &o, driver.Run{ID: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(Open(within(t), &o, driver.Run{ID: "r"}))(t)
 	second, err := Open(within(t), &o, driver.Run{ID: "r"})
 	if err == nil {
 		_ = second.Close(within(t))
@@ -44,10 +42,7 @@ func TestTooLargeMessageIsRejected(t *testing.T) {
 	s := redistest.Start(t, "--proto-max-bulk-len", "2mb")
 	o := Defaults()
 	o.Address = []string{s.Address}
-	l, err := Open(within(t), &o, driver.Run{ID: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(within(t), &o, driver.Run{ID: "r"}))(t)
 	for n, refused := range map[int]bool{0: false, 1 << 20: false, 2 << 20: false, 2<<20 + 1: true} {
 		err := l.CheckSize(within(t), n)
 		if errors.Is(err, driver.ErrTooLarge) != refused || !refused && err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) {
@@ -207,14 +208,11 @@ func TestTLS(t *testing.T) {
 			o.Address, o.TLS = []string{x.address}, x.tls
 			l, err := Open(within(t), &o, driver.Run{ID: "r"})
 			if err == nil {
-				p, perr := NewPipe(l, 10, func(_ int, err error) {
+				p := must.Get(NewPipe(l, 10, func(_ int, err error) {
 					if err != nil {
 						t.Error(err)
 					}
-				})
-				if perr != nil {
-					t.Fatal(perr)
-				}
+				}))(t)
 				p.Submit(redis.NewStatusCmd(context.Background(), "ping"), 0)
 				if err := p.Wait(within(t)); err != nil {
 					t.Error(err)
@@ -240,10 +238,7 @@ func TestMasterChosenAmongServers(t *testing.T) {
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(master.Port))
 	o := Defaults()
 	o.Address = []string{"127.0.0.1:1", replica.Address, master.Address}
-	l, err := Open(within(t), &o, driver.Run{ID: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(within(t), &o, driver.Run{ID: "r"}))(t)
 	if l.at.Load().HostPort() != master.Address {
 		t.Errorf("connected to %s, the master is %s", l.at.Load().HostPort(), master.Address)
 	}
@@ -259,26 +254,15 @@ func TestPipeAbandonsSilentServer(t *testing.T) {
 	s := redistest.Start(t)
 	o := Defaults()
 	o.Address, o.AckTimeout = []string{s.Address}, 200*time.Millisecond
-	l, err := Open(within(t), &o, driver.Run{ID: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(within(t), &o, driver.Run{ID: "r"}))(t)
 	answers := make(chan error, 100)
-	p, err := NewPipe(l, 100, func(_ int, err error) { answers <- err })
-	if err != nil {
-		t.Fatal(err)
-	}
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewPipe(l, 100, func(_ int, err error) { answers <- err }))(t)
+	resume := must.Get(s.Stall())(t)
 	defer resume()
 	for i := range 10 {
 		p.Submit(redis.NewStatusCmd(context.Background(), "ping"), i)
 	}
-	if err := p.Wait(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Wait(within(t)))
 	for range 10 {
 		if err := <-answers; !errors.Is(err, driver.ErrTimeout) && !errors.Is(err, driver.ErrDisconnected) {
 			t.Errorf("an answer that did not come is: %v", err)

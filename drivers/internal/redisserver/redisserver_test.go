@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestRecipesParse(t *testing.T) {
@@ -17,10 +18,7 @@ func TestRecipesParse(t *testing.T) {
 		{Recipe(), []string{"redis", "valkey"}},
 		{Clusters(), []string{"redis", "valkey", "redis-cluster", "valkey-cluster"}},
 	} {
-		rs, err := broker.ParseRecipes("recipe.yaml", []byte(x.src))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rs := must.Get(broker.ParseRecipes("recipe.yaml", []byte(x.src)))(t)
 		var names []string
 		for _, r := range rs {
 			names = append(names, r.Name)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/retry"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // A line is one connection. It is lost a second after it was opened.
@@ -132,10 +133,7 @@ func TestStartReportsConnectionsAndEnd(t *testing.T) {
 		s := lines{fails: []error{nil, errNobody, nil, errNever}}
 		c := s.connection()
 		c.Made = nil
-		first, err := c.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(c.Connect(t.Context()))(t)
 		x := c.Start(first, driver.Run{Event: func(kind, text string) { s.note("%s %s", kind, text) }}, "producer 0")
 		time.Sleep(time.Minute)
 		if *x.Now() != 2 {

@@ -10,14 +10,12 @@ import (
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/must"
 	"github.com/weirmq/weir/internal/needs"
 )
 
 func TestTheClockOfAServerSteps(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if err := clockstep.Check(self); err != nil {
 		needs.Host(t, "ptrace", err)
 	}
@@ -28,9 +26,7 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 		if by == 0 {
 			do = broker.OrderCorrect
 		}
-		if _, err := s.running.Order(t.Context(), do, by, "server-1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.running.Order(t.Context(), do, by, "server-1"))(t)
 		answer, err := http.Get(url)
 		if err != nil {
 			t.Fatal(err)

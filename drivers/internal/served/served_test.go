@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/drivers/nats"
+	"github.com/weirmq/weir/internal/must"
 )
 
 func TestMain(m *testing.M) {
@@ -25,19 +26,11 @@ func facts(t *testing.T, def driver.Definition, s *System) driver.Facts {
 	t.Helper()
 	cfg := def.New()
 	for name, values := range s.Options {
-		if err := driver.SetOption(cfg, name, values...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, driver.SetOption(cfg, name, values...))
 	}
-	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(cfg.Open(t.Context(), driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)}))(t)
 	defer c.Close(t.Context())
-	f, err := c.Facts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(c.Facts(t.Context()))(t)
 	return f
 }
 
@@ -57,25 +50,18 @@ func TestServersCanBeRestartedAndStalled(t *testing.T) {
 	def := jetstream.Definition()
 	s := Up(t, def, 1)
 	before := s.Pids[0]
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Restart())
 	if s.Pids[0] == before {
 		t.Error("the process is the same")
 	}
 	facts(t, def, s)
 	before = s.Pids[0]
-	if err := s.KillAndRestart(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.KillAndRestart())
 	if s.Pids[0] == before {
 		t.Error("the process is the same after it was killed")
 	}
 	facts(t, def, s)
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
+	resume := must.Get(s.Stall())(t)
 	if running(s.Pids[0]) {
 		t.Error("the server runs while it is stalled")
 	}
@@ -88,10 +74,7 @@ func TestServersThatRanAreLogged(t *testing.T) {
 	t.Setenv(VariableLog, path)
 	s := Up(t, jetstream.Definition(), 1)
 	note(t, Line{Recipe: "other", Nodes: 3, Lacks: "no apt-get\n  here"})
-	got, err := ReadLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(ReadLog(path))(t)
 	want := []Line{{Recipe: "nats", Nodes: 1, Version: facts(t, jetstream.Definition(), s).Version}, {Recipe: "other", Nodes: 3, Version: "?", Lacks: "no apt-get here"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/drivers/internal/sockets"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/must"
 )
 
 // listener accepts connections but sends nothing.
@@ -73,10 +74,7 @@ func TestEpochsTellConnectionsApart(t *testing.T) {
 	track := func() net.Conn {
 		a, b := net.Pipe()
 		t.Cleanup(func() { _ = b.Close() })
-		c, err := s.Track(a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(s.Track(a))(t)
 		return c
 	}
 	note("nothing yet", false)
