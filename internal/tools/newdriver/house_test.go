@@ -234,7 +234,7 @@ func TestNewDriverPassesHouseRules(t *testing.T) {
 		h := &house{t, h.original, h.copy, h.built}
 		h.generate()
 		h.spotless(filepath.Join("internal", "cli"), "TestTheDriversPagesAreUpToDate", "TestTheExamplesOfADriverParse",
-			"TestRecipesParseAndMatchTheirDrivers", "TestThePageListsAllPrintedJSON")
+			"TestRecipesParseAndMatchTheirDrivers", "TestThePagesListAllPrintedJSON")
 		h.spotless(filepath.Join("internal", "view"), "TestListFits80Columns")
 		pages := tree(t, filepath.Join(h.copy, "docs", "drivers"))
 		if p := pages["my-mq.md"]; !strings.Contains(p, "# my-mq: My MQ\n") || !strings.Contains(pages["README.md"], "[my-mq](my-mq.md)") {
