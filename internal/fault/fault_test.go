@@ -233,7 +233,7 @@ func TestFaultsBeginOnTimeAndAreUndone(t *testing.T) {
 		"once, after the warm-up":      {[]string{"kill 1 at 3s"}, []string{"5s kill server-1"}},
 		"undone":                       {[]string{"stop 1 at 3s for 4s"}, []string{"5s stop server-1", "9s continue server-1"}},
 		"the leader of the time":       {[]string{"kill leader at 1s for 2s every 4s"}, []string{"3s kill server-1", "5s start server-1", "7s kill server-2", "9s start server-2", "11s kill server-2"}},
-		"one while another continues":    {[]string{"stop 3 at 1s for 6s", "kill 2 at 2s for 1s"}, []string{"3s stop server-3", "4s kill server-2", "5s start server-2", "9s continue server-3"}},
+		"one while another continues":  {[]string{"stop 3 at 1s for 6s", "kill 2 at 2s for 1s"}, []string{"3s stop server-3", "4s kill server-2", "5s start server-2", "9s continue server-3"}},
 		"all that run":                 {[]string{"kill 1 at 1s", "kill all at 3s for 1s"}, []string{"3s kill server-1", "5s kill helper-1 helper-2 server-2 helper-3 server-3", "6s start helper-1 helper-2 server-2 helper-3 server-3"}},
 		"a follower that runs":         {[]string{"stop 2 at 1s for 5s", "kill follower at 3s"}, []string{"3s stop server-2", "5s kill server-3", "8s continue server-2"}},
 		"a restart ends by itself":     {[]string{"restart 2 at 1s every 5s"}, []string{"3s restart server-2", "8s restart server-2"}},

@@ -100,8 +100,10 @@ func TestStripBelowAxisAvoidsTicks(t *testing.T) {
 func TestSpansAreNamedOrNumbered(t *testing.T) {
 	t.Parallel()
 	c := &Chart{Height: 180, X: Linear(0, 1000, 5, "", words), Y: Linear(0, 100, 5, "", words), Spans: []Span{
-		{To: 1, Text: "warm-up"}, {To: 400, Text: "broad"},
-		{From: 500, To: 501, Text: "first", Class: "fault", Series: 3}, {From: 510, To: 511, Text: "second", Class: "fault", Series: 4},
+		{To: 1, Text: "warm-up"},
+		{To: 400, Text: "broad"},
+		{From: 500, To: 501, Text: "first", Class: "fault", Series: 3},
+		{From: 510, To: 511, Text: "second", Class: "fault", Series: 4},
 	}}
 	svg := c.SVG()
 	for text, want := range map[string]bool{">broad<": true, ">warm-up<": false, ">first<": false, `x="386" y="42" data-n="3">3<`: true, `x="402" y="42" data-n="4">4<`: true} {
